@@ -2,6 +2,7 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <csignal>
 #include <cstdio>
 #include <cstdlib>
 #include <exception>
@@ -18,6 +19,7 @@
 #include "base/standard_streams.hpp"
 #include "drun/base/result.hpp"
 #include "launcher/agent/agent.hpp"
+#include "launcher/agent/agent_signals.hpp"
 #include "launcher/agent/early_end.hpp"
 #include "launcher/agent/excluded_hosts.hpp"
 #include "launcher/agent/own_log.hpp"
@@ -178,6 +180,7 @@ int main(int argc, char** argv) {
         options, in_group ? "drun group " + std::to_string(options.replica_group) : "drun");
     if (marks != launcher::hosts::WordMarks())
       log::redirect([&marks](const std::string& line) { say(marks, line); });
+    options.quit_ignored = launcher::ignored_from_start(SIGQUIT);
     try {
       return run(options, std::move(token));
     } catch (const std::exception& error) {

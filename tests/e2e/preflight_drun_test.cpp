@@ -147,12 +147,16 @@ class ExcludeTest : public PreflightTest {
 
 TEST_F(ExcludeTest, ANodeThatCostTwoRestartsGivesItsPlaceToTheSpare) {
   const TempDir folder;
-  start_three(folder);
+  const std::string events = (folder.path() / "events.jsonl").string();
+  start_three(folder, {"--events", events});
   ASSERT_TRUE(says(2, "round 3 rank 1 of 2 restarts 2.")) << agent(0).err() << agent(2).err();
   EXPECT_TRUE(agent(0).wait_for_err(
       "is set aside, a spare takes its place: its workers failed first in 2 rounds, last rank 1: "
       "exit code 7"))
       << agent(0).err();
+  EXPECT_TRUE(eventually([&] {
+    return read_file(events).find("is set aside, a spare takes its place") != std::string::npos;
+  })) << read_file(events);
   stop_all(0);
 }
 

@@ -222,6 +222,23 @@ TEST_F(StacksDrunTest, SigquitShowsThemAndTheJobGoesOn) {
   }
 }
 
+// A shell script starts what runs beside it with SIGQUIT ignored.
+TEST_F(StacksDrunTest, SigquitShowsThemOfAJobInTheBackgroundOfAScript) {
+  Launch launch;
+  launch.argv =
+      Arguments{"/bin/sh", "-c", "trap '' QUIT; exec \"$@\"", "sh", places::program("drun")} +
+      job_of(1, {"sleep"});
+  DrunProcess job(launch);
+  ASSERT_TRUE(wait_until_ready(job, 1));
+  for (int tries = 0; tries < 6 && job.running(); ++tries) {
+    job.signal(SIGQUIT);
+    if (job.wait_for_err(": stacks of rank 0 on ", std::chrono::seconds(15))) break;
+  }
+  EXPECT_THAT(job.err(), HasSubstr(": stacks of rank 0 on "));
+  job.signal(SIGTERM);
+  EXPECT_EQ(job.finish().code, 128 + SIGTERM);
+}
+
 TEST_F(StacksDrunTest, ATimeLimitShowsThemFirst) {
   DrunProcess job(Arguments{"--timeout", "5s"} + job_of(2, {"recv", "sleep"}));
   const Finished end = job.finish();

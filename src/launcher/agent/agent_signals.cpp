@@ -40,7 +40,8 @@ SignalMeaning meaning_of(int signal, const SignalChoices& choices, bool stopping
   const auto& forwarded = choices.forward_signals;
   if (std::find(forwarded.begin(), forwarded.end(), signal) != forwarded.end())
     return SignalMeaning::Forward;
-  if (signal == SIGQUIT && !choices.quit_stops && !stopping) return SignalMeaning::Stacks;
+  if (signal == SIGQUIT && !choices.quit_stops && (!stopping || choices.quit_ignored))
+    return SignalMeaning::Stacks;
   return SignalMeaning::Stop;
 }
 
@@ -57,7 +58,8 @@ std::vector<int> signals_of_agent(const SignalChoices& choices) {
   signals.push_back(SIGWINCH);
   for (const int signal : deadly_signals()) {
     const bool named = std::find(signals.begin(), signals.end(), signal) != signals.end();
-    if (!named && !ignored_from_start(signal)) signals.push_back(signal);
+    // SIGQUIT asks for stacks: a shell that has it ignored does not mean that.
+    if (!named && (signal == SIGQUIT || !ignored_from_start(signal))) signals.push_back(signal);
   }
   return signals;
 }

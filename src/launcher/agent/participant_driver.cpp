@@ -226,11 +226,13 @@ void ParticipantDriver::perform(const rendezvous::ProgressAction& action) {
 }
 
 void ParticipantDriver::perform(const rendezvous::SetAsideAction& action) {
-  parts_.status.warn(
+  const std::string text =
       printable(action.host) +
       (action.cleared ? " was set aside for what another node has done at its place, too: it is "
                         "the program, not the node"
-                      : " is set aside, a spare takes its place: " + action.why));
+                      : " is set aside, a spare takes its place: " + action.why);
+  parts_.status.warn(text);
+  parts_.events.warned(text);
   const Options& options = parts_.options;
   // Other agents of this job may be on the same host, and are not to blame.
   if (parts_.files == nullptr || options.exclude_file.empty() || options.local_node >= 0 ||
@@ -267,8 +269,10 @@ void ParticipantDriver::compare_facts() {
       [this, lines](const std::optional<Error>& failed) {
         comparing_ = false;
         if (failed) log::warning("the nodes' facts were not compared: {}", failed->what());
-        for (std::size_t i = 0; !failed && i < lines->size(); ++i)
+        for (std::size_t i = 0; !failed && i < lines->size(); ++i) {
           parts_.status.warn((*lines)[i]);
+          parts_.events.warned((*lines)[i]);
+        }
         compare_facts();
       });
 }

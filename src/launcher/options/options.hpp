@@ -147,6 +147,9 @@ struct SignalChoices {
   std::string signals_to_handle_text;  // as TORCHELASTIC_SIGNALS_TO_HANDLE gives it to the workers
   // SIGQUIT is one of them because the user said so; else it shows the workers' stacks.
   bool quit_stops = false;
+  // SIGQUIT was ignored when drun began, as of "drun ... &" in a script: one from the terminal is
+  // not for it, and may not stop the job. It shows stacks, whenever it comes.
+  bool quit_ignored = false;
   std::vector<int> forward_signals;  // delivered to the workers; the job goes on
   bool leave_on_sigterm = false;     // it takes this node out of the job, which goes on
 };

@@ -29,6 +29,9 @@ TEST(SignalMeaningTest, SigquitShowsStacksUnlessTheUserOrTheMomentSaysOtherwise)
   Options options = with_signals();
   EXPECT_EQ(meaning_of(SIGQUIT, options), SignalMeaning::Stacks);
   EXPECT_EQ(meaning_of(SIGQUIT, options, true), SignalMeaning::Stop);
+  options.quit_ignored = true;
+  EXPECT_EQ(meaning_of(SIGQUIT, options, true), SignalMeaning::Stacks);
+  options.quit_ignored = false;
   options.quit_stops = true;
   EXPECT_EQ(meaning_of(SIGQUIT, options), SignalMeaning::Stop);
   options.quit_stops = false;
@@ -63,6 +66,9 @@ TEST(SignalMeaningTest, AnAgentCatchesWhateverWouldEndIt) {
   }
   for (const int signal : {SIGSEGV, SIGABRT, SIGCHLD, SIGPIPE, SIGTTIN, SIGKILL, SIGCONT})
     EXPECT_THAT(caught, testing::Not(testing::Contains(signal)));
+  std::signal(SIGQUIT, SIG_IGN);
+  EXPECT_THAT(signals_of_agent(Options()), testing::Contains(SIGQUIT)) << "it asks for stacks";
+  std::signal(SIGQUIT, SIG_DFL);
   std::signal(SIGALRM, SIG_IGN);
   EXPECT_THAT(signals_of_agent(Options()), testing::Not(testing::Contains(SIGALRM)));
   std::signal(SIGALRM, SIG_DFL);
