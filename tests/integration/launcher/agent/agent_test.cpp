@@ -164,7 +164,11 @@ class TwoAgentsTest : public ::testing::Test {
 };
 
 TEST_F(TwoAgentsTest, MeetAndEndAlike) {
-  const std::string script = "echo $RANK of $WORLD_SIZE at $MASTER_ADDR; exit $GROUP_RANK";
+  // The one that fails waits until the other has spoken, which would be stopped before it else.
+  const std::string spoken = (folder_.path() / "spoken").string();
+  const std::string script = "echo $RANK of $WORLD_SIZE at $MASTER_ADDR; [ $RANK = 1 ] || : > " +
+                             spoken + "; until [ -e " + spoken +
+                             " ]; do sleep 0.02; done; exit $GROUP_RANK";
   DrunProcess first(node(script));
   DrunProcess second(node(script));
   const auto one = first.finish();
