@@ -1,7 +1,6 @@
 // ASCII letters as lower-case ones.
 #pragma once
 
-#include <algorithm>
 #include <string>
 #include <string_view>
 

@@ -121,16 +121,17 @@ class RasReader final : public nlohmann::json_sax<json> {
 
   bool open(In in) {
     open_.push_back(in);
-    return open_.size() <= kDeepest && is_one_more(in == In::Communicator || in == In::Rank);
+    if (open_.size() > kDeepest) return false;
+    return (in != In::Communicator && in != In::Rank) || is_one_more();
   }
 
   bool count(std::uint64_t value) {
     if (key_.size() > kLongestName || rank_.begun.size() >= kMostOperations) return true;
     rank_.begun[key_] = value;
-    return is_one_more(true);
+    return is_one_more();
   }
 
-  bool is_one_more(bool entry) { return !entry || ++entries_ <= kMostEntries; }
+  bool is_one_more() { return ++entries_ <= kMostEntries; }
 
   RasStatus status_;
   bool has_communicators_ = false;

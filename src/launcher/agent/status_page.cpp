@@ -132,9 +132,8 @@ void StatusPage::on_listening(Result<PageSockets> sockets) {
   if (!sockets) {
     if (options_.local_node < 0 || sockets.error().code() != std::errc::address_in_use)
       return log::warning(
-          "--status-listen: cannot {}; the job runs without a status page: give another port, or "
-          "an "
-          "address of this machine",
+          "--status-listen: cannot {}; the job runs without a status page: "
+          "give another port, or an address of this machine",
           sockets.error().what());
     listen_again_ = Clock::now() + kBetweenTries;
     return arm_timer();

@@ -48,7 +48,7 @@ std::optional<std::string> answer_of_child(const std::function<std::optional<std
     if (const auto text = ask()) {
       const std::string answer = *text + std::string(kEnd);
       std::string_view rest = answer;
-      (void)!write_all(writer.get(), rest);
+      (void)write_all(writer.get(), rest);
     }
     ::_exit(0);
   }
