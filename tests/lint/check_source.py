@@ -41,10 +41,10 @@ ARROWS = {
     "launcher/cluster": "base launcher/pmi",
     "launcher/hosts": "base launcher/cluster",
     "launcher/process": "base",
-    "launcher/events": "base events launcher/process",
-    "launcher/stacks": "base launcher/process stacks",
+    "launcher/event_sinks": "base events launcher/process",
+    "launcher/look": "base launcher/process stacks",
     "launcher/devices": "base",
-    "launcher/options": "base etcd hang launcher/devices launcher/events launcher/hosts launcher/process "
+    "launcher/options": "base etcd hang launcher/devices launcher/event_sinks launcher/hosts launcher/process "
                         "rendezvous secure",
     "launcher/command_line": "base cli events launcher/cluster launcher/devices launcher/hosts "
                              "launcher/options secure",
@@ -53,16 +53,28 @@ ARROWS = {
     "launcher/workers": "base hang launcher/options launcher/output launcher/process launcher/report "
                         "rendezvous",
     "launcher/backend": "base etcd launcher/options rendezvous store/client store/server",
-    "launcher/agent": "base events facts hang jobs launcher/backend launcher/devices launcher/events launcher/options launcher/output "
-                      "launcher/page launcher/pmi launcher/process launcher/report launcher/stacks launcher/workers "
-                      "rendezvous secure stacks status store/client timeline",
-    "launcher/local_nodes": "base launcher/agent launcher/backend launcher/hosts launcher/options "
-                            "launcher/output launcher/process",
-    "launcher/starter": "base launcher/agent launcher/hosts launcher/options launcher/output "
-                        "launcher/process launcher/report",
+    "launcher/signals": "launcher/options launcher/process",
+    "launcher/services": "base launcher/backend launcher/pmi launcher/workers rendezvous store/client",
+    "launcher/telling": "base events launcher/backend launcher/event_sinks launcher/options launcher/output "
+                        "launcher/process launcher/report launcher/signals launcher/workers rendezvous timeline",
+    "launcher/job_stacks": "base launcher/look launcher/options launcher/output launcher/page launcher/telling "
+                           "launcher/workers rendezvous secure stacks",
+    "launcher/watch": "base facts hang launcher/devices launcher/look launcher/output launcher/process "
+                      "launcher/telling launcher/workers rendezvous status",
+    "launcher/views": "base jobs launcher/job_stacks launcher/options launcher/page launcher/process launcher/report "
+                      "launcher/telling launcher/workers rendezvous status",
+    "launcher/leaving": "base launcher/backend launcher/options launcher/output launcher/process launcher/report "
+                        "launcher/signals launcher/telling launcher/views launcher/workers rendezvous",
+    "launcher/agent": "base facts hang launcher/backend launcher/job_stacks launcher/leaving launcher/options "
+                      "launcher/output launcher/process launcher/report launcher/services launcher/signals "
+                      "launcher/telling launcher/views launcher/watch launcher/workers rendezvous status",
+    "launcher/local_nodes": "base launcher/agent launcher/backend launcher/hosts launcher/leaving launcher/options "
+                            "launcher/output launcher/process launcher/signals launcher/telling",
+    "launcher/starter": "base launcher/hosts launcher/leaving launcher/options launcher/output launcher/process "
+                        "launcher/report launcher/signals",
     "launcher": "base launcher/agent launcher/command_line launcher/hosts launcher/local_nodes "
-                "launcher/devices launcher/options launcher/report launcher/stacks launcher/starter launcher/workers "
-                "secure",
+                "launcher/devices launcher/leaving launcher/look launcher/options launcher/report launcher/signals "
+                "launcher/starter launcher/telling launcher/workers secure",
 }
 ARROWS = {room: set(others.split()) for room, others in ARROWS.items()}
 # A heavy library belongs to the few files that hide it from the rest.

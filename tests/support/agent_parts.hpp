@@ -11,11 +11,11 @@
 #include <asio/io_context.hpp>
 
 #include "drun/base/log.hpp"
-#include "launcher/agent/agent_shutdown.hpp"
-#include "launcher/agent/event_reporter.hpp"
 #include "launcher/agent/participant_driver.hpp"
-#include "launcher/agent/status_reporter.hpp"
 #include "launcher/backend/backend_link.hpp"
+#include "launcher/leaving/agent_shutdown.hpp"
+#include "launcher/telling/event_reporter.hpp"
+#include "launcher/telling/status_reporter.hpp"
 #include "launcher/workers/worker_supervisor.hpp"
 #include "support/fake_workers.hpp"
 #include "support/output_rig.hpp"

@@ -4,8 +4,8 @@
 
 #include <atomic>
 
-#include "launcher/agent/shared_log_dedup.hpp"
 #include "launcher/options/options.hpp"
+#include "launcher/telling/shared_log_dedup.hpp"
 
 namespace drun::launcher {
 

@@ -8,11 +8,11 @@
 
 #include <asio/io_context.hpp>
 
-#include "launcher/agent/peer_ports.hpp"
-#include "launcher/agent/pmi_service.hpp"
-#include "launcher/agent/timer_watch.hpp"
 #include "launcher/backend/node_identity.hpp"
 #include "launcher/options/options.hpp"
+#include "launcher/services/peer_ports.hpp"
+#include "launcher/services/pmi_service.hpp"
+#include "launcher/watch/timer_watch.hpp"
 #include "launcher/workers/round_services.hpp"
 
 namespace drun::launcher {

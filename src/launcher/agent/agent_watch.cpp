@@ -5,7 +5,7 @@
 
 #include "drun/base/endpoint.hpp"
 #include "launcher/agent/own_status.hpp"
-#include "launcher/agent/page_stacks.hpp"
+#include "launcher/job_stacks/page_stacks.hpp"
 
 namespace drun::launcher {
 

@@ -10,7 +10,7 @@
 
 #include <asio/io_context.hpp>
 
-#include "launcher/agent/file_desk.hpp"
+#include "base/file_desk.hpp"
 #include "launcher/backend/node_identity.hpp"
 #include "launcher/options/options.hpp"
 

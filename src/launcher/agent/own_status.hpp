@@ -4,8 +4,8 @@
 #include <string>
 
 #include "launcher/agent/participant_driver.hpp"
-#include "launcher/agent/status_reporter.hpp"
 #include "launcher/options/options.hpp"
+#include "launcher/telling/status_reporter.hpp"
 #include "launcher/workers/worker_supervisor.hpp"
 #include "status/agent_status.hpp"
 

@@ -10,10 +10,10 @@
 #include "base/log.hpp"
 #include "base/printable.hpp"
 #include "launcher/agent/agent_settings.hpp"
-#include "launcher/agent/agent_signals.hpp"
 #include "launcher/agent/excluded_hosts.hpp"
 #include "launcher/backend/backend_settings.hpp"
 #include "launcher/report/outcome_report.hpp"
+#include "launcher/signals/agent_signals.hpp"
 
 namespace drun::launcher {
 

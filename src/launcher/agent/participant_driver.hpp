@@ -9,12 +9,12 @@
 #include <string>
 
 #include "base/file_worker.hpp"
-#include "launcher/agent/event_reporter.hpp"
 #include "launcher/agent/facts_report.hpp"
-#include "launcher/agent/own_ranks.hpp"
-#include "launcher/agent/status_reporter.hpp"
 #include "launcher/backend/backend_link.hpp"
 #include "launcher/options/options.hpp"
+#include "launcher/telling/event_reporter.hpp"
+#include "launcher/telling/status_reporter.hpp"
+#include "launcher/watch/own_ranks.hpp"
 #include "launcher/workers/worker_supervisor.hpp"
 #include "rendezvous/participant.hpp"
 

@@ -14,13 +14,13 @@
 #include <asio/io_context.hpp>
 #include <asio/steady_timer.hpp>
 
-#include "launcher/agent/agent_signals.hpp"
-#include "launcher/agent/parent_shutdown.hpp"
-#include "launcher/agent/shared_array.hpp"
+#include "launcher/leaving/parent_shutdown.hpp"
 #include "launcher/local_nodes/child_ends.hpp"
 #include "launcher/options/options.hpp"
 #include "launcher/output/output_relay.hpp"
 #include "launcher/process/exit_status.hpp"
+#include "launcher/signals/agent_signals.hpp"
+#include "launcher/telling/shared_array.hpp"
 
 namespace drun::launcher {
 

@@ -14,12 +14,12 @@
 #include "base/fd_limit.hpp"
 #include "base/log.hpp"
 #include "launcher/agent/agent.hpp"
-#include "launcher/agent/agent_signals.hpp"
-#include "launcher/agent/shared_log_dedup.hpp"
 #include "launcher/backend/hosted_store.hpp"
 #include "launcher/local_nodes/agents_parent.hpp"
 #include "launcher/output/output_relay.hpp"
 #include "launcher/process/detach.hpp"
+#include "launcher/signals/agent_signals.hpp"
+#include "launcher/telling/shared_log_dedup.hpp"
 
 namespace drun::launcher {
 namespace {

@@ -17,7 +17,6 @@
 #include "base/fd_limit.hpp"
 #include "base/log.hpp"
 #include "base/template_text.hpp"
-#include "launcher/agent/own_log.hpp"
 #include "launcher/backend/free_port.hpp"
 #include "launcher/hosts/group_plan.hpp"
 #include "launcher/local_nodes/agents_parent.hpp"
@@ -25,6 +24,7 @@
 #include "launcher/options/replica_group.hpp"
 #include "launcher/output/output_relay.hpp"
 #include "launcher/process/detach.hpp"
+#include "launcher/telling/own_log.hpp"
 
 namespace drun::launcher {
 namespace {

@@ -14,7 +14,7 @@
 #include "etcd/etcd_options.hpp"
 #include "hang/heartbeats.hpp"
 #include "launcher/devices/device_placement.hpp"
-#include "launcher/events/event_choices.hpp"
+#include "launcher/event_sinks/event_choices.hpp"
 #include "launcher/hosts/own_words.hpp"
 #include "launcher/hosts/start_plan.hpp"
 #include "launcher/process/exit_status.hpp"

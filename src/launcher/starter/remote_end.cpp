@@ -34,10 +34,10 @@
 #include "base/split.hpp"
 #include "base/whole_number.hpp"
 #include "drun/version.hpp"
-#include "launcher/agent/agent_signals.hpp"
 #include "launcher/hosts/edge_wire.hpp"
 #include "launcher/hosts/own_words.hpp"
 #include "launcher/process/exit_status.hpp"
+#include "launcher/signals/agent_signals.hpp"
 #include "launcher/starter/frame_link.hpp"
 #include "launcher/starter/limbs.hpp"
 

@@ -12,13 +12,13 @@
 #include <asio/io_context.hpp>
 #include <asio/steady_timer.hpp>
 
-#include "launcher/agent/agent_signals.hpp"
-#include "launcher/agent/parent_shutdown.hpp"
 #include "launcher/hosts/edge_wire.hpp"
 #include "launcher/hosts/host_roll.hpp"
 #include "launcher/hosts/start_plan.hpp"
+#include "launcher/leaving/parent_shutdown.hpp"
 #include "launcher/options/options.hpp"
 #include "launcher/output/output_relay.hpp"
+#include "launcher/signals/agent_signals.hpp"
 #include "launcher/starter/host_outputs.hpp"
 #include "launcher/starter/limbs.hpp"
 

@@ -11,7 +11,7 @@
 #include "base/log.hpp"
 #include "launcher/agent/agent.hpp"
 #include "launcher/command_line/parse.hpp"
-#include "launcher/stacks/stack_helper.hpp"
+#include "launcher/look/stack_helper.hpp"
 
 int main(int argc, char** argv) {
   using namespace drun;

@@ -5,7 +5,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "launcher/agent/agent_signals.hpp"
+#include "launcher/signals/agent_signals.hpp"
 #include "rendezvous/documents.hpp"
 
 namespace drun::launcher {

@@ -1,0 +1,84 @@
+#include "launcher/job_stacks/agent_stacks.hpp"
+
+#include <chrono>
+#include <system_error>
+#include <utility>
+
+#include "base/log.hpp"
+#include "base/log_name.hpp"
+#include "base/printable.hpp"
+
+namespace drun::launcher {
+
+AgentStacks::AgentStacks(Parts parts)
+    : parts_(std::move(parts)),
+      desk_(parts_.io,
+            [this] {
+              return look_request(parts_.group(), parts_.worker_output, parts_.host_name,
+                                  std::chrono::steady_clock::now());
+            }),
+      job_(parts_.io, desk_, parts_.options.run_id),
+      last_look_({parts_.io, parts_.options, desk_, job_, parts_.group,
+                  [this](const auto& report, auto shown) { show(report, std::move(shown)); },
+                  parts_.resumed}) {}
+
+int AgentStacks::nodes_of_round() const {
+  const WorkerGroup& group = parts_.group();
+  return group.has_workers() ? group.assignment().group_world_size : 1;
+}
+
+void AgentStacks::show() {
+  if (!parts_.group().has_workers()) return log::info("received SIGQUIT: no worker runs here now");
+  job_.ask(StackWish(), nodes_of_round(),
+           [this](const Result<std::string>& report) { show(report, nullptr); });
+}
+
+// `shown` may be empty.
+void AgentStacks::show(const Result<std::string>& report, std::function<void()> shown) {
+  if (!report) {
+    log::warning("no stacks: {}", report.error().what());
+    if (shown) shown();
+    return;
+  }
+  const auto save = [files = parts_.output.files(), name = "stacks_" + std::to_string(++shown_)](
+                        const std::string& text, const std::string& json) {
+    const std::string path = files->write(name + ".txt", text);
+    (void)files->write(name + ".json", json + "\n");
+    return path.empty() ? path : "\nall stacks: " + path + "\n";
+  };
+  desk_.describe(*report, save, [this, shown = std::move(shown)](const std::string& text) {
+    parts_.status.line().clear();
+    parts_.status.say(log::own_name() + ": " + text);
+    if (shown) shown();
+  });
+}
+
+void AgentStacks::answer(bool whole_job, bool unwind,
+                         const std::function<void(const std::string& text)>& say) {
+  StackWish wish;
+  wish.unwind = unwind;
+  job_.ask(wish, whole_job ? nodes_of_round() : 1, [say](const Result<std::string>& report) {
+    say(report ? *report : "error: " + report.error().what() + "\n");
+  });
+}
+
+void AgentStacks::tell(std::function<void(const Result<std::string>& text)> done) {
+  if (!parts_.group().has_workers())
+    return done(Error(std::make_error_code(std::errc::resource_unavailable_try_again),
+                      "no worker runs on this node now"));
+  job_.ask(StackWish(), nodes_of_round(),
+           [this, done = std::move(done)](const Result<std::string>& report) {
+             if (!report) return done(report.error());
+             desk_.describe(*report, {}, [this, done](const std::string& text) {
+               done("job " + escaped(parts_.options.run_id) + ": " + text);
+             });
+           });
+}
+
+void AgentStacks::cancel() {
+  last_look_.cancel();
+  job_.cancel();
+  desk_.cancel();
+}
+
+}  // namespace drun::launcher

@@ -1,0 +1,74 @@
+// Where the workers are: of this node, for whoever asks; of the whole job, for the user and before
+// its workers are stopped.
+#pragma once
+
+#include <functional>
+#include <string>
+#include <utility>
+
+#include <asio/io_context.hpp>
+
+#include "drun/base/result.hpp"
+#include "launcher/job_stacks/job_stacks.hpp"
+#include "launcher/job_stacks/last_look.hpp"
+#include "launcher/job_stacks/stack_desk.hpp"
+#include "launcher/options/options.hpp"
+#include "launcher/output/output.hpp"
+#include "launcher/telling/status_reporter.hpp"
+#include "launcher/workers/worker_group.hpp"
+#include "launcher/workers/worker_runner.hpp"
+#include "rendezvous/key_value.hpp"
+#include "rendezvous/participant.hpp"
+
+namespace drun::launcher {
+
+// One thread: the loop's, which it never blocks.
+class AgentStacks {
+ public:
+  // All of it must outlive this. `group` may be called from the loop.
+  struct Parts {
+    asio::io_context& io;
+    const Options& options;
+    const std::string& host_name;
+    Output& output;
+    const WorkerOutput& worker_output;
+    StatusReporter& status;
+    std::function<const WorkerGroup&()> group;
+    std::function<void()> resumed;  // as LastLook's
+  };
+  explicit AgentStacks(Parts parts);
+
+  [[nodiscard]] BeforeStop& before_stop() { return last_look_; }
+  // As LastLook's.
+  [[nodiscard]] bool hold(const rendezvous::StopAction& action, std::function<void()> go_on) {
+    return last_look_.hold(action, std::move(go_on));
+  }
+
+  // As JobStacks'.
+  void listen(rendezvous::KeyValue& store) { job_.listen(store); }
+  void forget_store() { job_.forget_store(); }
+  [[nodiscard]] bool on_event(const rendezvous::KeyValueEvent& event) {
+    return job_.on_event(event);
+  }
+
+  // Of all nodes, to whoever sees what this one says.
+  void show();
+  // Of this node or of all, as JSON: `say` is called once, at once or from the loop.
+  void answer(bool whole_job, bool unwind, const std::function<void(const std::string& text)>& say);
+  // Of all nodes, as `drunctl stacks` shows them: `done` is called once, at once or from the loop.
+  void tell(std::function<void(const Result<std::string>& text)> done);
+  // Nobody is told anything any more.
+  void cancel();
+
+ private:
+  [[nodiscard]] int nodes_of_round() const;
+  void show(const Result<std::string>& report, std::function<void()> shown);
+
+  const Parts parts_;
+  StackDesk desk_;
+  JobStacks job_;
+  LastLook last_look_;
+  int shown_ = 0;
+};
+
+}  // namespace drun::launcher

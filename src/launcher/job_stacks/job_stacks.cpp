@@ -1,0 +1,167 @@
+#include "launcher/job_stacks/job_stacks.hpp"
+
+#include <algorithm>
+#include <memory>
+#include <utility>
+#include <variant>
+
+#include "base/random_bytes.hpp"
+#include "stacks/job_look.hpp"
+
+namespace drun::launcher {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+using rendezvous::Change;
+using stacks::JobLook;
+
+// Numbers that the rendezvous does not come to.
+constexpr rendezvous::WatchId kRequests = 0x40000001;
+constexpr rendezvous::WatchId kAnswers = 0x40000002;
+constexpr rendezvous::RequestId kFirstCommit = std::uint64_t{1} << 62;
+
+constexpr std::chrono::seconds kFoldLimit{30};
+// Of the job's report, in bytes.
+constexpr std::size_t kLongestReport = 8U << 20;
+// Of one transaction.
+constexpr std::size_t kMostWrites = 100;
+
+}  // namespace
+
+JobStacks::JobStacks(asio::io_context& io, StackDesk& desk, std::string_view job)
+    : io_(io), desk_(desk), keys_(job), own_name_(random_name(16)), limit_(io, [this] {
+        end_asking();
+      }) {}
+
+void JobStacks::listen(KeyValue& store) {
+  if (store_ != nullptr) return;
+  store_ = &store;
+  store_->watch(kRequests, keys_.look, false);
+}
+
+void JobStacks::forget_store() {
+  store_ = nullptr;
+  if (asking_) end_asking();
+}
+
+bool JobStacks::on_event(const rendezvous::KeyValueEvent& event) {
+  const auto take = [this](rendezvous::WatchId watch, const std::vector<Change>& changes) {
+    if (watch != kRequests && watch != kAnswers) return false;
+    for (const Change& change : changes)
+      watch == kRequests ? take_request(change) : take_answer(change);
+    return true;
+  };
+  if (const auto* snapshot = std::get_if<rendezvous::WatchSnapshot>(&event)) {
+    // A request that was there before may be an old one, whose asker has long gone.
+    if (snapshot->watch == kRequests) return true;
+    return take(snapshot->watch, snapshot->entries);
+  }
+  if (const auto* changes = std::get_if<rendezvous::WatchChanges>(&event))
+    return take(changes->watch, changes->changes);
+  if (const auto* rejected = std::get_if<rendezvous::WatchRejected>(&event))
+    return rejected->watch == kRequests || rejected->watch == kAnswers;
+  const auto* result = std::get_if<rendezvous::CommitResult>(&event);
+  return result != nullptr && result->request >= kFirstCommit;
+}
+
+void JobStacks::take_request(const Change& change) {
+  const auto request = change.value ? stacks::decode_job_look(*change.value) : std::nullopt;
+  if (!request || request->id == answered_ || store_ == nullptr) return;
+  answered_ = request->id;
+  StackWish wish;
+  wish.unwind = request->unwind;
+  wish.limit = request->limit;
+  wish.last = request->last;
+  wish.longest = request->longest;
+  desk_.take(wish, [this, id = request->id](const Result<std::string>& report) {
+    const std::string key = keys_.answers_to(id) + own_name_;
+    say(key, report ? *report : std::string());
+  });
+}
+
+// A node that cannot look says so, and nobody waits for it.
+void JobStacks::say(const std::string& key, const std::string& report) {
+  if (store_ == nullptr) return;
+  rendezvous::Transaction transaction;
+  transaction.writes.push_back({key, report, true});
+  commit(std::move(transaction));
+}
+
+void JobStacks::commit(rendezvous::Transaction transaction) {
+  if (store_ != nullptr) store_->commit(kFirstCommit + requests_++, std::move(transaction));
+}
+
+void JobStacks::ask(const StackWish& wish, int nodes, Done done) {
+  if (store_ == nullptr || nodes < 2) return desk_.take(wish, std::move(done));
+  const auto until = Clock::now() + wish.job_limit;
+  if (asking_) {
+    asking_->waiting.push_back(std::move(done));
+    return end_at(std::min(asking_->until, until));
+  }
+  StackWish own = wish;
+  own.longest = stacks::longest_answer(static_cast<std::size_t>(nodes));
+  asking_ = Asking{};
+  asking_->id = random_name(16);
+  asking_->nodes = static_cast<std::size_t>(nodes);
+  asking_->waiting.push_back(std::move(done));
+  store_->watch(kAnswers, keys_.answers_to(asking_->id), true);
+  rendezvous::Transaction transaction;
+  transaction.writes.push_back(
+      {keys_.look, encode(JobLook{asking_->id, own.unwind, own.limit, own.last, own.longest}),
+       true});
+  commit(std::move(transaction));
+  end_at(until);
+  // Its own answer goes no long way: it is there if the store is not.
+  answered_ = asking_->id;
+  desk_.take(own, [this, key = keys_.answers_to(asking_->id) + own_name_](const auto& report) {
+    take_answer({key, report ? *report : std::string()});
+  });
+}
+
+void JobStacks::end_at(Clock::time_point time) {
+  asking_->until = time;
+  limit_.set(time);
+}
+
+void JobStacks::take_answer(const Change& change) {
+  // Answers to an earlier request may still be on their way.
+  if (!asking_ || !change.value || !change.key.starts_with(keys_.answers_to(asking_->id))) return;
+  asking_->answers.insert_or_assign(change.key, *change.value);
+  if (asking_->answers.size() >= asking_->nodes) end_asking();
+}
+
+void JobStacks::end_asking() {
+  if (!asking_) return;
+  limit_.set(std::nullopt);
+  auto asked = std::make_shared<Asking>(std::move(*asking_));
+  asking_.reset();
+  if (store_ != nullptr) {
+    store_->unwatch(kAnswers);
+    rendezvous::Transaction transaction;
+    transaction.writes.push_back({keys_.look, std::nullopt, false});
+    for (const auto& [key, text] : asked->answers) {
+      transaction.writes.push_back({key, std::nullopt, false});
+      if (transaction.writes.size() >= kMostWrites) commit(std::exchange(transaction, {}));
+    }
+    commit(std::move(transaction));
+  }
+  if (!thread_) thread_.emplace(io_, [] {});
+  thread_->ask<std::string>(
+      kFoldLimit,
+      [asked] {
+        return to_json_within(stacks::fold_answers(asked->answers, asked->nodes), kLongestReport);
+      },
+      [asked](const Result<std::string>& report) {
+        for (const Done& done : asked->waiting)
+          done(report);
+      });
+}
+
+void JobStacks::cancel() {
+  limit_.set(std::nullopt);
+  store_ = nullptr;
+  asking_.reset();
+  if (thread_) thread_->cancel();
+}
+
+}  // namespace drun::launcher

@@ -1,0 +1,76 @@
+// The stacks of a whole job: asks the agents of its other nodes through their store, and answers
+// when one of them, or drunctl, asks. A request is a key that all of them watch; each answers under
+// a key of its own.
+#pragma once
+
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include <asio/io_context.hpp>
+
+#include "base/deadline_timer.hpp"
+#include "base/file_desk.hpp"
+#include "launcher/job_stacks/stack_desk.hpp"
+#include "rendezvous/key_value.hpp"
+#include "rendezvous/keys.hpp"
+
+namespace drun::launcher {
+
+// One thread: the loop's, which it never blocks.
+class JobStacks {
+ public:
+  using KeyValue = rendezvous::KeyValue;
+  // A stacks::StackReport of the whole job as JSON.
+  using Done = StackDesk::Done;
+
+  // The references must outlive this. `job`: its id.
+  JobStacks(asio::io_context& io, StackDesk& desk, std::string_view job);
+
+  // This agent takes part in a job of several nodes, which meet there: answers from here on, once.
+  void listen(KeyValue& store);
+  // The store is not to be used any more: asks nobody but this node.
+  void forget_store();
+  // An event of the store. False: it is for somebody else.
+  [[nodiscard]] bool on_event(const rendezvous::KeyValueEvent& event);
+
+  // Asks all `nodes` of the round; those that say nothing in time are counted in a note of the
+  // report. Who asks while others do gets their answer, at their limit or the own one: the earlier.
+  void ask(const StackWish& wish, int nodes, Done done);
+  // Nobody is told anything any more.
+  void cancel();
+
+ private:
+  struct Asking {
+    std::string id;
+    std::size_t nodes = 0;
+    std::chrono::steady_clock::time_point until;
+    std::map<std::string, std::string> answers;  // by key
+    std::vector<Done> waiting;
+  };
+
+  void take_request(const rendezvous::Change& change);
+  void take_answer(const rendezvous::Change& change);
+  void say(const std::string& key, const std::string& report);
+  void end_at(std::chrono::steady_clock::time_point time);  // at the latest
+  void end_asking();
+  void commit(rendezvous::Transaction transaction);
+
+  asio::io_context& io_;
+  StackDesk& desk_;
+  const rendezvous::Keys keys_;
+  const std::string own_name_;
+  KeyValue* store_ = nullptr;
+  std::string answered_;  // the last request
+  std::optional<Asking> asking_;
+  std::optional<FileDesk> thread_;  // folds
+  DeadlineTimer limit_;
+  std::uint64_t requests_ = 0;
+};
+
+}  // namespace drun::launcher

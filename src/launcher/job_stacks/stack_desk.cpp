@@ -1,0 +1,113 @@
+#include "launcher/job_stacks/stack_desk.hpp"
+
+#include <algorithm>
+#include <chrono>
+#include <exception>
+#include <utility>
+
+#include "launcher/look/take_stacks.hpp"
+#include "stacks/stack_report.hpp"
+#include "stacks/stack_text.hpp"
+
+namespace drun::launcher {
+namespace {
+
+// Beyond what take_stacks() takes itself.
+constexpr std::chrono::seconds kHangs{20};
+
+// As work whose errors are thrown.
+std::string taken(const LookRequest& request) {
+  auto report = take_stacks(request);
+  if (!report) throw ResultError(report.error());
+  return std::move(*report);
+}
+
+std::string described(const std::string& report, const StackDesk::Save& save) {
+  const auto parsed = stacks::parse_report(report);
+  if (!parsed) return parsed.error().what() + "\n";
+  std::string text = text_of(*parsed);
+  if (!save) return text;
+  stacks::TextOptions whole;
+  whole.all = true;
+  try {
+    text += save(text_of(*parsed, whole), report);
+  } catch (const std::exception& failed) {
+    text += std::string(failed.what()) + "\n";
+  }
+  return text;
+}
+
+}  // namespace
+
+LookRequest look_request(const WorkerGroup& group, const WorkerOutput& output,
+                         const std::string& host, WorkerGroup::Time now) {
+  using std::chrono::milliseconds;
+  LookRequest request;
+  request.round = group.assignment().round;
+  const int first = group.assignment().first_rank;
+  const auto count = static_cast<int>(group.workers().size());
+  request.node = {host, {first, first + std::max(count, 1) - 1}};
+  for (const auto& [id, worker] : group.workers()) {
+    LookRequest::Worker entry;
+    entry.rank = first + worker.local_rank;
+    if (worker.stage == Worker::Stage::Running) {
+      entry.pid = worker.pid;
+      if (const auto last = output.last_output(id))
+        entry.silence =
+            std::chrono::duration_cast<milliseconds>(now - std::max(*last, worker.started));
+    }
+    request.workers.push_back(entry);
+  }
+  return request;
+}
+
+void StackDesk::take(const StackWish& wish, Done done) {
+  if (wish.last && kept_ && kept_round_ == look_().round) return done(*kept_);
+  Waiting& waiting = waiting_[wish.unwind ? 1 : 0];
+  waiting.keep |= wish.keep;
+  waiting.done.push_back(std::move(done));
+  if (waiting.done.size() == 1) begin(wish);
+}
+
+void StackDesk::begin(const StackWish& wish) {
+  LookRequest request = look_();
+  request.unwind = wish.unwind;
+  request.all = std::min(request.all, wish.limit);
+  request.each = std::min(request.each, wish.limit);
+  request.longest = wish.longest;
+  thread().ask<std::string>(
+      request.all + kHangs, [request] { return taken(request); },
+      [this, unwind = wish.unwind, round = request.round](const Result<std::string>& report) {
+        // Whoever asks from inside of these begins another one.
+        const auto waiting = std::exchange(waiting_[unwind ? 1 : 0], {});
+        if (report && waiting.keep) {
+          kept_ = *report;
+          kept_round_ = round;
+        }
+        for (const Done& done : waiting.done)
+          done(report);
+      });
+}
+
+void StackDesk::describe(std::string report, Save save,
+                         std::function<void(const std::string& text)> done) {
+  thread().ask<std::string>(
+      kHangs,
+      [report = std::move(report), save = std::move(save)] { return described(report, save); },
+      [done = std::move(done)](const Result<std::string>& text) {
+        done(text ? *text : text.error().what() + "\n");
+      });
+}
+
+FileDesk& StackDesk::thread() {
+  if (!thread_) thread_.emplace(io_, [] {});
+  return *thread_;
+}
+
+void StackDesk::cancel() {
+  if (thread_) thread_->cancel();
+  for (auto& waiting : waiting_)
+    waiting = {};
+}
+
+}  // namespace drun::launcher

@@ -1,0 +1,78 @@
+// The agent's looks at the stacks of its workers: taken by another process, which a thread waits
+// for. Several who ask at once share one.
+#pragma once
+
+#include <chrono>
+#include <cstddef>
+#include <functional>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include <asio/io_context.hpp>
+
+#include "base/file_desk.hpp"
+#include "drun/base/result.hpp"
+#include "launcher/look/look_request.hpp"
+#include "launcher/workers/worker_group.hpp"
+#include "launcher/workers/worker_runner.hpp"
+#include "stacks/job_look.hpp"
+
+namespace drun::launcher {
+
+// What to ask about these workers; `host`: this node's name.
+[[nodiscard]] LookRequest look_request(const WorkerGroup& group, const WorkerOutput& output,
+                                       const std::string& host, WorkerGroup::Time now);
+
+struct StackWish {
+  static constexpr std::chrono::milliseconds kLimit{10'000};
+  // To the nodes and back, beside what the slowest of them takes.
+  static constexpr std::chrono::milliseconds kOnTheWay{3'000};
+
+  bool unwind = true;                        // else only what /proc says
+  std::chrono::milliseconds limit = kLimit;  // of a node
+  // Of the nodes of a job: what has come by then is the answer.
+  std::chrono::milliseconds job_limit = kLimit + kOnTheWay;
+  std::size_t longest = stacks::kLongestAnswer;  // of a node
+  bool keep = false;                             // what is found, while the round is the same
+  bool last = false;                             // what was kept will do
+};
+
+// One thread: the loop's, which it never blocks. Until somebody asks it has no thread of its own.
+class StackDesk {
+ public:
+  // With a stacks::StackReport as JSON.
+  using Done = std::function<void(const Result<std::string>& report)>;
+
+  // `look` gives what to ask for; it is called from inside take().
+  StackDesk(asio::io_context& io, std::function<LookRequest()> look)
+      : io_(io), look_(std::move(look)) {}
+
+  // `done` is called from the loop, later, or, if what was found before will do, at once.
+  void take(const StackWish& wish, Done done);
+  // Such a report for people, in lines; `done` is called from the loop, later. `save` (it may be
+  // empty) is called in another thread, with the whole of it as text and as JSON; what it returns
+  // is added, or why it failed.
+  using Save = std::function<std::string(const std::string& text, const std::string& json)>;
+  void describe(std::string report, Save save, std::function<void(const std::string& text)> done);
+  // Nobody is told anything any more.
+  void cancel();
+
+ private:
+  void begin(const StackWish& wish);
+  FileDesk& thread();
+
+  asio::io_context& io_;
+  const std::function<LookRequest()> look_;
+  std::optional<FileDesk> thread_;
+  // Those who wait for a look; it is without stacks, and with them.
+  struct Waiting {
+    std::vector<Done> done;
+    bool keep = false;  // one of them wants that
+  };
+  Waiting waiting_[2];
+  std::optional<std::string> kept_;
+  int kept_round_ = 0;
+};
+
+}  // namespace drun::launcher

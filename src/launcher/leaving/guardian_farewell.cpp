@@ -1,0 +1,16 @@
+#include "launcher/leaving/guardian_farewell.hpp"
+
+#include <utility>
+
+namespace drun::launcher {
+
+process::Farewell guardian_farewell(Farewells farewells) {
+  process::Farewell words;
+  if (farewells.first)
+    words = {std::move(farewells.first->address), std::move(farewells.first->bytes), {}};
+  for (auto& each : farewells.others)
+    words.others.push_back({std::move(each.address), std::move(each.bytes)});
+  return words;
+}
+
+}  // namespace drun::launcher

@@ -1,0 +1,123 @@
+#include "launcher/look/child_output.hpp"
+
+#include <fcntl.h>
+#include <signal.h>
+#include <spawn.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <array>
+#include <cerrno>
+#include <system_error>
+
+#include "base/file_descriptor.hpp"
+#include "base/poll_until.hpp"
+
+namespace drun::launcher {
+namespace {
+
+struct Pipe {
+  Pipe() {
+    std::array<int, 2> ends{-1, -1};
+    if (::pipe2(ends.data(), O_CLOEXEC) != 0) return;
+    reader = FileDescriptor(ends[0]);
+    writer = FileDescriptor(ends[1]);
+  }
+  FileDescriptor reader;
+  FileDescriptor writer;
+};
+
+class SpawnSettings {
+ public:
+  explicit SpawnSettings(bool own_group) {
+    ::posix_spawn_file_actions_init(&actions);
+    ::posix_spawnattr_init(&attributes);
+    sigset_t set;
+    sigemptyset(&set);
+    ::posix_spawnattr_setsigmask(&attributes, &set);
+    sigfillset(&set);
+    ::posix_spawnattr_setsigdefault(&attributes, &set);
+    int flags = POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF;
+    if (own_group) flags |= POSIX_SPAWN_SETPGROUP;  // number 0: the child's own
+    ::posix_spawnattr_setflags(&attributes, static_cast<short>(flags));
+  }
+  SpawnSettings(const SpawnSettings&) = delete;
+  SpawnSettings& operator=(const SpawnSettings&) = delete;
+  ~SpawnSettings() {
+    ::posix_spawn_file_actions_destroy(&actions);
+    ::posix_spawnattr_destroy(&attributes);
+  }
+
+  posix_spawn_file_actions_t actions{};
+  posix_spawnattr_t attributes{};
+};
+
+pid_t start_child(const ChildProgram& program, const Pipe& input, const Pipe& output) {
+  SpawnSettings settings(program.own_group);
+  ::posix_spawn_file_actions_adddup2(&settings.actions, input.reader.get(), STDIN_FILENO);
+  ::posix_spawn_file_actions_adddup2(&settings.actions, output.writer.get(), STDOUT_FILENO);
+  ::posix_spawn_file_actions_addopen(&settings.actions, STDERR_FILENO, "/dev/null", O_WRONLY, 0);
+  std::vector<char*> words;
+  for (const std::string& argument : program.arguments)
+    words.push_back(const_cast<char*>(argument.c_str()));
+  words.push_back(nullptr);
+  pid_t child = 0;
+  const int error = ::posix_spawn(&child, program.path.c_str(), &settings.actions,
+                                  &settings.attributes, words.data(), environ);
+  errno = error;
+  return error == 0 ? child : -1;
+}
+
+// False: not all of it was taken before the deadline.
+bool feed(int fd, std::string_view text, std::chrono::steady_clock::time_point deadline) {
+  ::fcntl(fd, F_SETFL, O_NONBLOCK);
+  while (!text.empty() && await_ready(fd, POLLOUT, deadline)) {
+    const auto written = ::write(fd, text.data(), text.size());
+    if (written < 0 && errno != EAGAIN && errno != EINTR) return false;
+    if (written > 0) text.remove_prefix(static_cast<std::size_t>(written));
+  }
+  return text.empty();
+}
+
+// False: its end was not there in time, or never will be.
+bool collect(int fd, std::size_t most, std::string& into,
+             std::chrono::steady_clock::time_point deadline) {
+  std::array<char, 16'384> bytes;
+  while (await_ready(fd, POLLIN, deadline)) {
+    const auto got = ::read(fd, bytes.data(), bytes.size());
+    if (got == 0) return true;
+    if (got < 0 && errno != EINTR) return false;
+    if (got > 0) into.append(bytes.data(), static_cast<std::size_t>(got));
+    if (into.size() > most) return false;
+  }
+  return false;
+}
+
+}  // namespace
+
+Result<std::string> output_of(const ChildProgram& program,
+                              std::chrono::steady_clock::time_point deadline) {
+  const std::string& name = program.name.empty() ? program.path : program.name;
+  Pipe input;
+  Pipe output;
+  if (!input.reader || !output.reader) return Error::from_errno(errno, "make a pipe");
+  const pid_t child = start_child(program, input, output);
+  if (child < 0) return Error::from_errno(errno, "start " + name);
+  input.reader.reset();
+  output.writer.reset();
+  std::string text;
+  const bool complete = feed(input.writer.get(), program.input, deadline) &&
+                        collect(output.reader.get(), program.most_output, text, deadline);
+  if (!complete) ::kill(child, SIGKILL);
+  input.writer.reset();
+  int status = 0;
+  while (::waitpid(child, &status, 0) < 0 && errno == EINTR) {
+  }
+  if (!complete)
+    return Error(std::make_error_code(std::errc::timed_out), name + ": no answer in time");
+  if (!WIFEXITED(status) || WEXITSTATUS(status) != 0)
+    return Error(std::make_error_code(std::errc::io_error), name + " failed");
+  return text;
+}
+
+}  // namespace drun::launcher

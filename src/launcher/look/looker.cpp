@@ -1,0 +1,121 @@
+#include "launcher/look/looker.hpp"
+
+#include <algorithm>
+#include <utility>
+
+#include "launcher/look/native_stacks.hpp"
+#include "launcher/look/thread_facts.hpp"
+#include "launcher/process/descendants.hpp"
+
+namespace drun::launcher {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+constexpr std::size_t kMostProcesses = 64;
+constexpr std::size_t kMostThreads = 400;  // of a process
+// A thread of a busy machine may need so long to stop.
+constexpr std::chrono::seconds kStopLimit{1};
+
+// A process with the facts of its threads.
+struct Seen {
+  int number = 0;
+  pid_t pid = 0;
+  bool own = false;
+  std::vector<pid_t> threads;
+  std::vector<stacks::Sample> samples;  // as `threads`
+};
+
+Seen see(const LookRequest::Worker& worker, pid_t pid, int number) {
+  Seen seen;
+  seen.number = number;
+  seen.pid = pid;
+  seen.own = is_own_process(pid);
+  seen.threads = threads_of(pid);
+  if (seen.threads.size() > kMostThreads) seen.threads.resize(kMostThreads);
+  for (const pid_t thread : seen.threads) {
+    ThreadFacts facts = facts_of(pid, thread);
+    stacks::Sample sample;
+    sample.rank = worker.rank;
+    const bool of_worker = pid == worker.pid;
+    sample.kind = !of_worker      ? stacks::Kind::Child
+                  : thread == pid ? stacks::Kind::Worker
+                                  : stacks::Kind::Thread;
+    if (sample.kind != stacks::Kind::Worker) sample.name = std::move(facts.name);
+    if (sample.kind == stacks::Kind::Worker) sample.silence = worker.silence;
+    sample.state = facts.state;
+    sample.wait = std::move(facts.wait);
+    sample.call = std::move(facts.call);
+    seen.samples.push_back(std::move(sample));
+  }
+  return seen;
+}
+
+// What the kernel shows of a thread that has no stack of its own now.
+void take_kernel_stack(stacks::Sample& sample, pid_t pid, pid_t thread) {
+  if (sample.state == 'Z') {
+    sample.problem = "it has ended, and nobody has waited for it";
+    return;
+  }
+  sample.frames = kernel_frames(pid, thread);
+}
+
+void look_closer(Seen& seen, const LookTools& tools, Clock::time_point deadline,
+                 const LookCalls& calls) {
+  if (!seen.own) {
+    for (stacks::Sample& sample : seen.samples)
+      sample.problem = "another user's process";
+    return;
+  }
+  PythonStacks python;
+  if (is_python(seen.pid)) {
+    if (tools.python.kind == PythonTool::Kind::None) {
+      calls.note(
+          "stacks of Python need py-spy (or pystack) in drun's PATH, not writable by others");
+    } else if (auto found = python_stacks(tools.python, seen.pid, deadline)) {
+      python = std::move(*found);
+    } else {
+      calls.note("no stacks of Python: " + found.error().what());
+    }
+  }
+  std::map<pid_t, NativeStack> native;
+  if (tools.native)
+    native = native_stacks(*tools.native, seen.pid, seen.threads,
+                           std::min(deadline, Clock::now() + kStopLimit));
+  for (std::size_t i = 0; i < seen.threads.size(); ++i) {
+    const pid_t thread = seen.threads[i];
+    stacks::Sample& sample = seen.samples[i];
+    NativeStack& stack = native[thread];
+    sample.frames = mixed(stack.frames, python[thread]);
+    sample.problem = std::move(stack.problem);
+    if (sample.frames.empty()) take_kernel_stack(sample, seen.pid, thread);
+  }
+}
+
+}  // namespace
+
+void look_at(const LookRequest::Worker& worker, const LookTools& tools, Clock::time_point deadline,
+             const LookCalls& calls) {
+  std::vector<pid_t> pids{worker.pid};
+  const auto below = process::descendants_of(worker.pid);
+  pids.insert(pids.end(), below.begin(), below.end());
+  if (pids.size() > kMostProcesses) {
+    calls.note("of " + std::to_string(pids.size()) + " processes the first " +
+               std::to_string(kMostProcesses) + " were looked at");
+    pids.resize(kMostProcesses);
+  }
+  std::vector<Seen> all;
+  for (const pid_t pid : pids) {
+    all.push_back(see(worker, pid, static_cast<int>(all.size())));
+    for (const stacks::Sample& sample : all.back().samples)
+      calls.without_stack(all.back().number, sample);
+  }
+  for (Seen& seen : all) {
+    look_closer(seen, tools, deadline, calls);
+    for (const stacks::Sample& sample : seen.samples)
+      calls.with_stack(seen.number, sample);
+    calls.done(seen.number);
+  }
+}
+
+}  // namespace drun::launcher

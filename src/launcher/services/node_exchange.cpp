@@ -1,0 +1,114 @@
+#include "launcher/services/node_exchange.hpp"
+
+#include <chrono>
+#include <optional>
+#include <utility>
+
+#include <asio/post.hpp>
+#include <asio/steady_timer.hpp>
+
+#include "base/log.hpp"
+#include "drun/store/async_client.hpp"
+
+namespace drun::launcher {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+constexpr std::chrono::seconds kConnectLimit{30};
+// The others' ranks may come to an exchange much later than this node's.
+constexpr std::chrono::hours kPatience{24};
+constexpr std::chrono::seconds kRetryAfter{1};
+
+}  // namespace
+
+class NodeExchange::Impl : public std::enable_shared_from_this<Impl> {
+ public:
+  Impl(asio::io_context& io, const rendezvous::Assignment& assignment, std::string kind,
+       std::string purpose)
+      : io_(io),
+        place_{assignment.master_address, assignment.master_port},
+        group_rank_(assignment.group_rank),
+        nodes_(assignment.group_world_size),
+        kind_(std::move(kind)),
+        purpose_(std::move(purpose)),
+        retry_(io) {}
+
+  void begin(int number, std::string text, Done done) {
+    number_ = number;
+    text_ = std::move(text);
+    done_ = std::move(done);
+    if (nodes_ > 1) return attempt();
+    asio::post(io_, [weak = weak_from_this()] {
+      if (const auto self = weak.lock()) self->done_({self->text_});
+    });
+  }
+
+ private:
+  std::string key(int number, int group_rank) const {
+    return "drun/" + kind_ + "/" + std::to_string(number) + "/" + std::to_string(group_rank);
+  }
+
+  // Nothing is lost by doing it again.
+  void attempt() {
+    if (store_ && store_->connected()) return tell_and_hear();
+    store_.emplace(io_, place_);
+    store_->connect(Clock::now() + kConnectLimit, [this](const Status& connected) {
+      connected ? tell_and_hear() : retry(connected.error());
+    });
+  }
+
+  void tell_and_hear() {
+    store_->set(key(number_, group_rank_), text_, nullptr);
+    // Who is in this exchange has done with the one before.
+    if (number_ > 0) store_->delete_key(key(number_ - 1, group_rank_), nullptr);
+    std::vector<std::string> keys;
+    for (int group_rank = 0; group_rank < nodes_; ++group_rank)
+      keys.push_back(key(number_, group_rank));
+    store_->multi_get(
+        keys,
+        [this](const Result<std::vector<std::string>>& texts) {
+          if (!texts) return retry(texts.error());
+          said_ = false;
+          // It may end this object.
+          const auto keep = shared_from_this();
+          done_(*texts);
+        },
+        kPatience);
+  }
+
+  void retry(const Error& error) {
+    if (!std::exchange(said_, true))
+      log::warning("{}: the workers' store: {}; trying again", purpose_, error.what());
+    retry_.expires_after(kRetryAfter);
+    retry_.async_wait([weak = weak_from_this()](asio::error_code cancelled) {
+      const auto self = weak.lock();
+      if (!cancelled && self) self->attempt();
+    });
+  }
+
+  asio::io_context& io_;
+  const Endpoint place_;
+  const int group_rank_;
+  const int nodes_;
+  const std::string kind_;
+  const std::string purpose_;
+  asio::steady_timer retry_;
+  std::optional<store::AsyncClient> store_;
+  int number_ = 0;
+  std::string text_;
+  Done done_;
+  bool said_ = false;  // that the store is not reached
+};
+
+NodeExchange::NodeExchange(asio::io_context& io, const rendezvous::Assignment& assignment,
+                           std::string kind, std::string purpose)
+    : impl_(std::make_shared<Impl>(io, assignment, std::move(kind), std::move(purpose))) {}
+
+NodeExchange::~NodeExchange() = default;
+
+void NodeExchange::begin(int number, std::string text, Done done) {
+  impl_->begin(number, std::move(text), std::move(done));
+}
+
+}  // namespace drun::launcher

@@ -1,0 +1,214 @@
+#include "launcher/watch/hang_watch.hpp"
+
+#include <sys/types.h>
+
+#include <algorithm>
+#include <map>
+#include <set>
+#include <utility>
+
+#include "base/file_worker.hpp"
+#include "base/log.hpp"
+#include "hang/connections.hpp"
+#include "hang/wait_place.hpp"
+
+namespace drun::launcher {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+// A look that gets no answer from the kernel hangs in a thread that is left behind.
+constexpr std::chrono::seconds kLookLimit{20};
+// So may a question to NCCL, which holds much memory then: neither is begun again soon.
+constexpr std::chrono::minutes kLookAgain{5};
+constexpr std::chrono::seconds kPlacesLimit{3};
+constexpr std::chrono::seconds kDumpLimit{5};
+
+// However short the time is, the service waits a while for processes that do not answer it.
+constexpr std::chrono::milliseconds kShortestAnswer{1'000};
+constexpr std::chrono::milliseconds kLongestAnswer{10'000};
+
+// All processes of this node's workers.
+std::set<pid_t> processes_of(const hang::NodeLook& look) {
+  std::set<pid_t> all;
+  for (const auto& [worker, rank] : look.ranks)
+    for (const auto& [pid, process] : rank.processes)
+      all.insert(pid);
+  return all;
+}
+
+// In a thread that may wait. Nullopt: it says nothing of these processes. Of those that are behind
+// only these are named.
+std::optional<hang::RasAnswer> ask_service(const Endpoint& ras, std::chrono::milliseconds limit,
+                                           const std::set<pid_t>& ours, int world_size) {
+  about_to("ask NCCL's RAS service at " + to_string(ras));
+  const auto status = hang::ask_ras(ras, limit);
+  if (!status || !hang::speaks_of(*status, ours)) return std::nullopt;
+  auto answer = hang::conclude(*status, world_size);
+  if (answer.gap)
+    std::erase_if(answer.gap->behind, [&](const auto& each) { return !ours.contains(each.pid); });
+  return answer;
+}
+
+struct Place {
+  hang::WaitPlace place;
+  bool behind = false;
+};
+using Places = std::map<std::uint32_t, Place>;
+
+}  // namespace
+
+HangWatch::HangWatch(asio::io_context& io, std::optional<std::chrono::milliseconds> timeout,
+                     Endpoint ras, const WorkerGroup& group, std::function<void(bool)> on_stalled,
+                     std::function<void(const std::string&)> on_doubt)
+    : ras_(std::move(ras)),
+      group_(group),
+      on_stalled_(std::move(on_stalled)),
+      on_doubt_(std::move(on_doubt)),
+      timer_(io, [this] { look(); }) {
+  if (!timeout) return;
+  stillness_.emplace(*timeout);
+  desk_.emplace(io, [] {});
+  aside_.emplace(io, [] {});
+}
+
+void HangWatch::start() {
+  if (desk_) timer_.set(Clock::now() + stillness_->interval());
+}
+
+void HangWatch::cancel() {
+  timer_.set(std::nullopt);
+  if (desk_) desk_->cancel();
+  if (aside_) aside_->cancel();
+}
+
+std::vector<hang::WatchedRank> HangWatch::watched() const {
+  std::vector<hang::WatchedRank> ranks;
+  if (!group_.running() || !group_.all_started()) return ranks;
+  for (const auto& [id, worker] : group_.workers())
+    if (worker.stage == Worker::Stage::Running) ranks.push_back({id, worker.pid});
+  return ranks;
+}
+
+void HangWatch::look() {
+  auto ranks = watched();
+  if (ranks.empty()) {
+    on_look({Clock::now(), {}});
+    return timer_.set(Clock::now() + stillness_->interval());
+  }
+  const auto before = std::make_shared<const hang::NodeLook>(stillness_->last());
+  desk_->ask<hang::NodeLook>(
+      kLookLimit,
+      [ranks = std::move(ranks), before, port = group_.assignment().master_port] {
+        return hang::look_at(ranks, *before, port);
+      },
+      [this](Result<hang::NodeLook> looked) {
+        timer_.set(Clock::now() + (looked ? stillness_->interval() : kLookAgain));
+        if (looked) return on_look(std::move(*looked));
+        say(false);  // what was known of them is too old by the next look
+        log::warning("--hang-timeout: {}", looked.error().what());
+      });
+}
+
+void HangWatch::on_look(hang::NodeLook look) {
+  stillness_->on_look(std::move(look));
+  if (!stillness_->busy_in_vain()) {
+    collectives_ = {};
+    ask_again_.reset();
+  } else if (const auto now = Clock::now();
+             !asking_ && (!ask_again_ || now >= *ask_again_) && now >= ask_never_before_) {
+    ask_nccl();
+  }
+  if (!asking_) judge();
+}
+
+// Twice within the time: after half of it, and at its end.
+void HangWatch::ask_nccl() {
+  asking_ = true;
+  const auto limit = std::clamp(stillness_->interval() * 5, kShortestAnswer, kLongestAnswer);
+  aside_->ask<std::optional<hang::RasAnswer>>(
+      2 * limit,
+      [ras = ras_, limit, ours = processes_of(stillness_->last()),
+       world_size = group_.assignment().world_size] {
+        return ask_service(ras, limit, ours, world_size);
+      },
+      [this](Result<std::optional<hang::RasAnswer>> answer) {
+        asking_ = false;
+        ask_again_ = Clock::now() + stillness_->interval() * 4;
+        if (!answer) ask_never_before_ = Clock::now() + kLookAgain;
+        collectives_.on_answer(answer ? std::move(*answer) : std::nullopt);
+        judge();
+      });
+}
+
+void HangWatch::judge() {
+  if (collectives_.stuck()) stillness_->on_stuck_collective();
+  if (const auto doubt = stillness_->take_doubt()) {
+    const std::string said = collectives_.text();
+    on_doubt_(doubt_text(*doubt, group_) + (said.empty() ? "" : "; " + said));
+  }
+  say(stillness_->stalled() && group_.running());
+}
+
+void HangWatch::say(bool stalled) {
+  if (std::exchange(stalled_, stalled) != stalled) on_stalled_(stalled);
+}
+
+void HangWatch::find_places(std::function<void(const std::vector<WaitingRank>&)> told) {
+  std::vector<WaitingRank> waiting;
+  for (const auto& [id, worker] : group_.workers()) {
+    if (worker.stage != Worker::Stage::Running) continue;
+    waiting.push_back({id, worker.local_rank, worker.pid, {}});
+  }
+  const auto last = std::make_shared<const hang::NodeLook>(stillness_->last());
+  const auto behind =
+      collectives_.stuck() ? collectives_.stuck()->behind : std::vector<hang::RasRank>();
+  aside_->ask<Places>(
+      kPlacesLimit,
+      [waiting, last, behind] {
+        Places places;
+        hang::Connections connections(0);
+        for (const WaitingRank& rank : waiting) {
+          about_to("look where process " + std::to_string(rank.pid) + " waits");
+          const auto look = last->ranks.find(rank.worker);
+          if (look == last->ranks.end()) continue;
+          Place place{hang::wait_place(rank.pid, look->second, connections), false};
+          place.behind = std::any_of(behind.begin(), behind.end(), [&](const auto& each) {
+            return look->second.processes.contains(each.pid) && hang::is_one_of(each, {each.pid});
+          });
+          places.emplace(rank.worker, std::move(place));
+        }
+        return places;
+      },
+      [waiting, told = std::move(told)](Result<Places> places) mutable {
+        for (WaitingRank& rank : waiting) {
+          if (!places) break;
+          const auto place = places->find(rank.worker);
+          if (place == places->end()) continue;
+          rank.place = place->second.place;
+          rank.behind = place->second.behind;
+        }
+        told(waiting);
+      });
+}
+
+void HangWatch::ask_for_dumps(const hang::FlightRecorder& recorder,
+                              std::function<void(const std::string&)> told) {
+  std::vector<int> ranks;
+  for (const auto& [id, worker] : group_.workers())
+    if (worker.stage == Worker::Stage::Running)
+      ranks.push_back(group_.assignment().first_rank + worker.local_rank);
+  stillness_->begin_to_overlook();
+  aside_->ask<hang::Dumps>(
+      2 * kDumpLimit,
+      [recorder, ranks] {
+        about_to("ask for dumps by " + recorder.pipe);
+        return hang::ask_for_dumps(recorder, ranks, kDumpLimit);
+      },
+      [this, told = std::move(told)](Result<hang::Dumps> dumps) {
+        stillness_->end_to_overlook();
+        told(dumps ? hang::dumps_text(*dumps) : dumps.error().what());
+      });
+}
+
+}  // namespace drun::launcher

@@ -1,0 +1,72 @@
+// --hang-timeout: looks at this node's workers in another thread, and says when none of them has
+// got on for so long. One thread: the agent's loop, which it never blocks.
+#pragma once
+
+#include <chrono>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include <asio/io_context.hpp>
+
+#include "base/deadline_timer.hpp"
+#include "base/file_desk.hpp"
+#include "drun/base/endpoint.hpp"
+#include "hang/flight_recorder.hpp"
+#include "hang/nccl_ras.hpp"
+#include "hang/node_stillness.hpp"
+#include "launcher/workers/hung_ranks.hpp"
+#include "launcher/workers/worker_group.hpp"
+
+namespace drun::launcher {
+
+class HangWatch {
+ public:
+  // `group` must outlive this. `on_stalled` is called from the loop, with true when none of the
+  // workers that run has got on for `timeout`, and with false when one has again. Nullopt: nobody
+  // looks. `on_doubt` gets, once, why workers of which nothing has come for `timeout` are not taken
+  // for such. `ras`: where NCCL's service would be, which is asked about workers that are busy for
+  // nothing.
+  HangWatch(asio::io_context& io, std::optional<std::chrono::milliseconds> timeout, Endpoint ras,
+            const WorkerGroup& group, std::function<void(bool)> on_stalled,
+            std::function<void(const std::string&)> on_doubt);
+
+  void start();
+  void cancel();
+
+  // Finds out where the workers wait that run, and then calls `told` from the loop; within some
+  // seconds in any case.
+  void find_places(std::function<void(const std::vector<WaitingRank>&)> told);
+  // Asks the workers that run for dumps of PyTorch's flight recorder, if it is on in them, and then
+  // calls `told` from the loop with what came of it, empty for nothing; within some seconds.
+  void ask_for_dumps(const hang::FlightRecorder& recorder,
+                     std::function<void(const std::string&)> told);
+  // What NCCL has said of the job's collectives; before it was asked, nothing.
+  [[nodiscard]] const hang::StuckCollectives& collectives() const { return collectives_; }
+
+ private:
+  void look();
+  void on_look(hang::NodeLook look);
+  void ask_nccl();
+  void judge();
+  void say(bool stalled);
+  [[nodiscard]] std::vector<hang::WatchedRank> watched() const;
+
+  const Endpoint ras_;
+  const WorkerGroup& group_;
+  const std::function<void(bool)> on_stalled_;
+  const std::function<void(const std::string&)> on_doubt_;
+  std::optional<hang::NodeStillness> stillness_;  // nullopt: nobody looks
+  hang::StuckCollectives collectives_;
+  bool asking_ = false;
+  std::optional<std::chrono::steady_clock::time_point> ask_again_;  // not before; nullopt: at once
+  std::chrono::steady_clock::time_point ask_never_before_{};        // the last question hangs
+  std::optional<FileDesk> desk_;
+  std::optional<FileDesk> aside_;  // for questions whose answer may take a while: looks go on
+  DeadlineTimer timer_;
+  bool stalled_ = false;
+};
+
+}  // namespace drun::launcher

@@ -1,0 +1,92 @@
+// What the workers of a round leave behind on this node besides processes: their shared memory is
+// looked for while they run, and removed when they are gone, unless all of them ended with 0; and
+// GPUs may need a moment to give back the memory of those that were killed. One thread: the agent's
+// loop, which it never blocks.
+#pragma once
+
+#include <chrono>
+#include <cstddef>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <set>
+#include <string>
+#include <vector>
+
+#include <asio/io_context.hpp>
+
+#include "base/deadline_timer.hpp"
+#include "base/file_desk.hpp"
+#include "launcher/devices/gpu_release.hpp"
+#include "launcher/process/shared_memory.hpp"
+#include "launcher/telling/status_reporter.hpp"
+#include "launcher/workers/before_start.hpp"
+#include "launcher/workers/supervision.hpp"
+
+namespace drun::launcher {
+
+class Leftovers final : public BeforeStart {
+ public:
+  // Called from the loop.
+  struct Calls {
+    std::function<const WorkerGroup&()> group;
+    StatusReporter& status;
+    std::function<void()> resumed;  // begin()'s `over` was called
+  };
+  // `files` must outlive this; what it is asked here is done before the workers are prepared, for
+  // which it is asked later. `keep`: as SharedMemory's; with "*" nobody looks. `restarts`: there
+  // may be a second round.
+  Leftovers(asio::io_context& io, const std::vector<std::string>& keep, bool restarts,
+            FileWork& files, Calls calls);
+
+  // The next round waits until the last one is swept, for a second at most, and for GPUs that still
+  // list its processes, for ten.
+  [[nodiscard]] std::optional<Time> begin(Time now, std::function<void()> over) override;
+  void on_workers(const WorkerNews& news);
+  // Nobody is told anything any more, but for finish().
+  void cancel();
+  // Waits until the last round is swept, and says what was: for milliseconds, unless the kernel
+  // hangs.
+  void finish();
+
+ private:
+  struct Shared;
+  struct Look {
+    std::size_t known = 0;
+    std::vector<pid_t> processes;
+  };
+  enum class Gpus { Unknown, None, There };
+
+  void on_timer();
+  void ask_about_gpus();
+  void await_gpus();
+  void on_gpus(const Result<GpuAnswer>& answer, Time since);
+  void go_on();
+  void look();
+  void look_later();
+  [[nodiscard]] bool all_ended_well() const;
+  void sweep();
+  void on_swept(const process::SharedMemory::Swept& swept) const;
+  FileDesk& desk();
+
+  asio::io_context& io_;
+  FileWork& files_;
+  const Calls calls_;
+  std::shared_ptr<Shared> memory_;  // null: nobody looks
+  bool begun_ = false;              // what was there before is asked for
+  bool ready_ = false;              // and known
+  bool running_ = false;
+  bool looking_ = false;
+  bool sweeping_ = false;
+  Gpus gpus_;               // that list processes
+  bool asking_ = false;     // whether there are some
+  bool awaiting_ = false;   // that they list none of:
+  std::set<pid_t> gone_{};  // processes of the last round
+  std::size_t known_ = 0;
+  std::chrono::seconds pause_{0};
+  std::optional<FileDesk> desk_;
+  DeadlineTimer timer_;
+  std::function<void()> over_;  // of the round that waits
+};
+
+}  // namespace drun::launcher

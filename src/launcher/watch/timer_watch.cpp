@@ -1,0 +1,76 @@
+#include "launcher/watch/timer_watch.hpp"
+
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <chrono>
+#include <system_error>
+#include <utility>
+
+#include <asio/buffer.hpp>
+
+namespace drun::launcher {
+namespace {
+
+// The system's clock may be set meanwhile.
+constexpr double kLongestWait = 1;
+
+double unix_time() {
+  return std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count();
+}
+
+struct Ends {
+  FileDescriptor in;
+  FileDescriptor out;
+};
+
+Ends make_pipe() {
+  int ends[2] = {-1, -1};
+  if (::pipe2(ends, O_CLOEXEC | O_NONBLOCK) != 0)
+    throw std::system_error(errno, std::generic_category(), "make the pipe of torch's timers");
+  return {FileDescriptor(ends[0]), FileDescriptor(ends[1])};
+}
+
+}  // namespace
+
+TimerWatch::TimerWatch(asio::io_context& io, std::function<bool()> running, OnExpired on_expired)
+    : running_(std::move(running)),
+      on_expired_(std::move(on_expired)),
+      in_(io),
+      timer_(io, [this] { look(); }) {
+  Ends ends = make_pipe();
+  in_.assign(ends.in.release());
+  out_ = std::move(ends.out);
+  path_ = "/proc/" + std::to_string(::getpid()) + "/fd/" + std::to_string(out_.get());
+  read();
+}
+
+void TimerWatch::read() {
+  in_.async_read_some(asio::buffer(buffer_), [this](asio::error_code failed, std::size_t size) {
+    if (failed) return;
+    timers_.take({buffer_.data(), size});
+    look();
+    read();
+  });
+}
+
+void TimerWatch::look() {
+  if (!running_()) timers_.clear();
+  for (const auto& expired : timers_.take_expired(unix_time()))
+    on_expired_(expired);
+  const auto next = timers_.next();
+  if (!next) return timer_.set(std::nullopt);
+  const double wait = std::clamp(*next - unix_time(), 0.0, kLongestWait);
+  timer_.set(std::chrono::steady_clock::now() +
+             std::chrono::ceil<std::chrono::milliseconds>(std::chrono::duration<double>(wait)));
+}
+
+void TimerWatch::cancel() {
+  timer_.set(std::nullopt);
+  asio::error_code ignored;
+  in_.cancel(ignored);
+}
+
+}  // namespace drun::launcher

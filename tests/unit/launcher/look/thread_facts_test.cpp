@@ -1,0 +1,42 @@
+#include "launcher/look/thread_facts.hpp"
+
+#include <unistd.h>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+namespace drun::launcher {
+namespace {
+
+using testing::ElementsAre;
+using testing::IsEmpty;
+
+TEST(ThreadFactsTest, ReadsTheState) {
+  EXPECT_EQ(state_in("12 (a) b) D 1 2"), 'D');
+  EXPECT_EQ(state_in(""), '?');
+  EXPECT_EQ(state_in("12 (a)"), '?');
+}
+
+TEST(ThreadFactsTest, ReadsTheStackInTheKernel) {
+  EXPECT_THAT(kernel_frames_in("[<0>] fuse_wait+0x12/0x100\n[<0>] vfs_read+0x1/0x2\n"),
+              ElementsAre("fuse_wait (kernel)", "vfs_read (kernel)"));
+  EXPECT_THAT(kernel_frames_in(""), IsEmpty());
+}
+
+TEST(ThreadFactsTest, LooksAtThisProcess) {
+  EXPECT_TRUE(is_own_process(::getpid()));
+  EXPECT_EQ(threads_of(::getpid()).front(), ::getpid());
+  const ThreadFacts facts = facts_of(::getpid(), ::getpid());
+  EXPECT_EQ(facts.state, 'R');
+  EXPECT_THAT(facts.name, testing::StartsWith("unit_launcher"));
+}
+
+TEST(ThreadFactsTest, AProcessThatIsGoneHasNone) {
+  constexpr pid_t kNobody = 1 << 30;
+  EXPECT_FALSE(is_own_process(kNobody));
+  EXPECT_THAT(threads_of(kNobody), IsEmpty());
+  EXPECT_EQ(facts_of(kNobody, kNobody).state, '?');
+}
+
+}  // namespace
+}  // namespace drun::launcher
