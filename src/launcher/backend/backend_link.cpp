@@ -22,13 +22,6 @@ namespace drun::launcher {
 namespace {
 
 constexpr std::size_t kTicketLength = 32;
-constexpr std::chrono::milliseconds kAskWhileFounding{500};
-constexpr std::chrono::milliseconds kTellAgain{50};
-// Where a machine comes back the first attempt that reaches it must be in time: a store that begins
-// at a single endpoint listens for 75 ms (backend_settings.cpp), founders for 300 ms.
-constexpr std::chrono::milliseconds kQuickPause{20};
-constexpr std::chrono::milliseconds kQuickAttempt{25};
-constexpr std::chrono::milliseconds kQuickAttemptOfMany{100};
 constexpr std::chrono::seconds kLookUpAgain{2};
 
 }  // namespace
@@ -47,6 +40,7 @@ BackendLink::BackendLink(asio::io_context& io, const Options& options, std::stri
                       if (is_up()) note_session(rendezvous::Link::Up);
                     }),
       store_(server_options(options, false)),
+      standing_(options),
       worker_store_(options, store_),
       timer_(io, [this] { on_time(); }) {
   identity_.host_name = std::move(host_name);
@@ -107,13 +101,13 @@ bool BackendLink::is_up() const {
 }
 
 std::optional<Endpoint> BackendLink::moved_to() const {
-  if (!has_moved_ || link_ == nullptr) return std::nullopt;
+  if (!standing_.has_moved() || link_ == nullptr) return std::nullopt;
   return link_->store_endpoint();
 }
 
 bool BackendLink::hosts_for_others() const {
   return fsm_.state() == BackendState::Hosting && options_.backend != Backend::Standalone &&
-         !has_moved_;
+         !standing_.has_moved();
 }
 
 bool BackendLink::stop_hosting_unless(const std::function<bool(std::string_view key)>& needed) {
@@ -237,7 +231,8 @@ void BackendLink::go(const FoundingFsm::Step& step) {
 // Whoever comes to the endpoint is told where the store is.
 void BackendLink::point_to_store() {
   const Endpoint place = link_->store_endpoint();
-  const store::StoreNews news{static_cast<std::uint64_t>(generation_), place.port, place.host};
+  const store::StoreNews news{static_cast<std::uint64_t>(standing_.generation()), place.port,
+                              place.host};
   if (successor_store_.stands() && news == pointed_to_) return;
   pointed_to_ = news;
   const auto stands =
@@ -262,43 +257,22 @@ std::vector<Endpoint> BackendLink::known_addresses() const {
 }
 
 void BackendLink::note_address() {
-  if (!has_moved_ && link_ != nullptr && options_.endpoints.empty())
+  if (!standing_.has_moved() && link_ != nullptr && options_.endpoints.empty())
     address_ = link_->store_endpoint();
 }
 
-// Asked are those who may know: while this agent has no store. Told are those where others come
-// first, and would not look elsewhere: by whoever has the store and, at a single endpoint, by those
-// who may get it, so that they hear of it although the one that has it was lost. The latter say so,
-// too, while it is being looked for.
 void BackendLink::keep_lookout() {
-  const bool founding = founding_ && founding_->is_started();
-  const bool searching = succession_ && succession_->is_searching();
-  const bool hosting =
-      is_up() && hosting_ && !searching && (generation_ > 1 || !options_.endpoints.empty());
-  const bool single = options_.endpoints.empty();
-  const bool broken = succession_ && succession_->is_broken();
-  const bool may_host = is_up() && is_successor_;
-  const bool sought = may_host && broken;
-  const bool telling = hosting || (may_host && !broken && (generation_ > 1 || !single));
-  const bool over = !succession_ || is_lost_;
-  if (over || !(telling || sought)) quick_.reset();
-  if (over || !(founding || searching || telling || sought)) return lookout_.reset();
-  const bool tells = telling || sought;
-  if (lookout_ && lookout_tells_ != tells) {
+  const LookoutTask task = standing_.lookout(fsm_.state(), founding_ && founding_->is_started(),
+                                             succession_ ? &*succession_ : nullptr);
+  if (!tells(task)) quick_.reset();
+  if (task == LookoutTask::None) return lookout_.reset();
+  if (lookout_ && tells(lookout_task_) != tells(task)) {
     lookout_.reset();
     quick_.reset();
   }
-  lookout_tells_ = tells;
-  store::InquiryFsm::Options asked;
-  asked.job = rendezvous::Keys(options_.run_id).prefix;
-  asked.founders = founders(options_).electorate.round;
-  if (founding) asked.period = kAskWhileFounding;
-  if (telling || sought) asked.retry = kTellAgain;
-  look_out(lookout_, known_endpoints(), asked);
-  if (!tells) return;
-  asked.retry = kQuickPause;
-  asked.connecting = single ? kQuickAttempt : kQuickAttemptOfMany;
-  look_out(quick_, known_addresses(), asked);
+  lookout_task_ = task;
+  look_out(lookout_, known_endpoints(), standing_.inquiry(task));
+  if (tells(task)) look_out(quick_, known_addresses(), standing_.quick_inquiry());
 }
 
 void BackendLink::look_out(std::unique_ptr<store::Lookout>& lookout,
@@ -313,21 +287,11 @@ void BackendLink::look_out(std::unique_ptr<store::Lookout>& lookout,
   lookout->tell(news());
 }
 
-// A job whose store is being looked for has no place.
 store::StoreNews BackendLink::news() const {
-  store::StoreNews news;
-  if (has_round_) news.generation = static_cast<std::uint64_t>(generation_);
-  if (!lookout_tells_ || succession_->is_broken()) return news;
-  news.generation = static_cast<std::uint64_t>(generation_);
-  if (!hosting_) {
-    news.port = link_->store_endpoint().port;
-    news.address = link_->store_endpoint().host;
-    return news;
-  }
-  news.port = successor_store_.port();
   const auto numeric = numeric_addresses(options_.local_addr.value_or(""));
-  if (!numeric.empty()) news.address = numeric.front();
-  return news;
+  const Endpoint own{numeric.empty() ? "" : numeric.front(), successor_store_.port()};
+  return standing_.news(lookout_task_, own,
+                        link_ != nullptr ? link_->store_endpoint() : Endpoint());
 }
 
 void BackendLink::on_answer(const Endpoint& endpoint, const store::Whereabouts& answer) {
@@ -337,12 +301,8 @@ void BackendLink::on_answer(const Endpoint& endpoint, const store::Whereabouts& 
     return go(
         founding_->on_answer(static_cast<std::size_t>(asked - all.begin()), answer, Clock::now()));
   }
-  using Kind = store::Whereabouts::Kind;
-  const bool known = answer.kind == Kind::Here || answer.kind == Kind::There;
-  const bool later = answer.generation > static_cast<std::uint64_t>(generation_);
-  if (!known || !later || !succession_) return;
-  const Endpoint place = answer.place.host.empty() ? endpoint : answer.place;
-  follow(succession_->on_found(place, Clock::now()));
+  const auto place = standing_.later_store(answer, endpoint);
+  if (place && succession_) follow(succession_->on_found(*place, Clock::now()));
 }
 
 void BackendLink::perform(LookUp) {
@@ -374,7 +334,7 @@ BackendStep BackendLink::become_host() {
     return fsm_.on_unusable(bound.error().what(), Clock::now());
   }
   store_.start_serving();
-  has_founded_ = true;
+  standing_.on_founded();
   own->host = listen.host.empty() ? "127.0.0.1" : listen.host;
   return fsm_.on_bound(*own, Clock::now());
 }
@@ -415,7 +375,7 @@ std::unique_ptr<RemoteBackend> BackendLink::make_store_backend(store::ControlOpt
 // A store of its own at the endpoint serves on, and tells others the same.
 void BackendLink::perform(const Follow& step) {
   note_address();
-  has_moved_ = true;
+  standing_.on_followed();
   link_->go_to(step.endpoint);
 }
 
@@ -434,23 +394,22 @@ void BackendLink::perform(StartOver& step) {
   if (succession_) succession_.emplace(succession_limits(options_), options_.endpoint);
   end_founding();
   listed_.reset();
-  hosting_ = has_founded_ = has_moved_ = false;
-  generation_ = 0;
+  standing_.start_over();
   port_holder_.reset();
   calls_.waiting(std::move(step.text));
 }
 
 void BackendLink::perform(Join) {
-  identity_.hosting = fsm_.state() == BackendState::Hosting || hosting_;
-  if (fsm_.state() != BackendState::Hosting && !has_founded_) {
+  identity_.hosting = fsm_.state() == BackendState::Hosting || standing_.hosts();
+  if (fsm_.state() != BackendState::Hosting && !standing_.has_founded()) {
     note_loopback();
     const auto& address = listed_ ? options_.endpoints[*listed_].host : link_->local_address();
     const auto bound = worker_store_.bind(options_.local_addr.value_or(address));
     if (!bound) return advance(fsm_.on_unusable(bound.error().what(), Clock::now()));
   }
-  if (!founding_ && has_moved_)
+  if (!founding_ && standing_.has_moved())
     log::info("the store is now at {}", to_string(link_->store_endpoint()));
-  if (founding_ || (succession_ && has_moved_)) {
+  if (founding_ || (succession_ && standing_.has_moved())) {
     succession_.emplace(succession_limits(options_), link_->store_endpoint());
     end_founding();
   }
@@ -496,20 +455,7 @@ void BackendLink::vote(const rendezvous::Vote& vote,
                        const std::vector<rendezvous::Successor>& successors) {
   key_value_->vote(vote, successors);
   if (!succession_) return;
-  has_round_ = has_round_ || vote.latest.exists();
-  SuccessionPlan plan;
-  plan.nodes = vote.latest.nodes;
-  // The first store is nobody's of the round: that of a drun-store, or of another job's node.
-  plan.store_may_return = options_.endpoints.empty() && generation_ <= 1 && vote.latest.casting < 0;
-  other_successors_.clear();
-  is_successor_ = false;
-  for (const auto& each : successors) {
-    is_successor_ = is_successor_ || each.self;
-    if (each.self) plan.own = plan.successors.size();
-    plan.successors.push_back({each.address, each.port});
-    if (!each.self) other_successors_.push_back(plan.successors.back());
-  }
-  succession_->set_plan(std::move(plan));
+  succession_->set_plan(standing_.on_vote(vote, successors));
   look_up_addresses();
   note_session(rendezvous::Link::Up);
 }
@@ -519,7 +465,7 @@ void BackendLink::vote(const rendezvous::Vote& vote,
 void BackendLink::look_up_addresses() {
   if (!succession_) return;
   address_book_.look_up(options_.endpoints);
-  address_book_.look_up(other_successors_);
+  address_book_.look_up(standing_.other_successors());
 }
 
 void BackendLink::follow(const SuccessionStep& step) {
@@ -549,13 +495,13 @@ void BackendLink::perform(Stand) {
 
 // The store that it leaves must not hear of its end any more: it does not count there.
 void BackendLink::move_to(const Endpoint& endpoint) {
-  has_moved_ = endpoint != options_.endpoint;  // it may go back
+  standing_.on_moved(endpoint);
   link_->go_to(endpoint);
   calls_.session(farewells());
 }
 
 void BackendLink::perform(const GiveUpSearch& step) {
-  is_lost_ = true;
+  standing_.on_lost();
   successor_store_.step_down();
   rendezvous::LinkEvent failed;
   failed.link = rendezvous::Link::Failed;
@@ -569,7 +515,7 @@ void BackendLink::perform(const GiveUpSearch& step) {
 // ---- events ----
 
 void BackendLink::on_event(rendezvous::KeyValueEvent event) {
-  if (is_lost_) return;
+  if (standing_.is_lost()) return;
   if (auto* link = std::get_if<rendezvous::LinkEvent>(&event))
     return on_link_event(std::move(*link));
   if (fsm_.has_joined()) calls_.event(event);
@@ -599,18 +545,13 @@ void BackendLink::on_link_event(rendezvous::LinkEvent event) {
 void BackendLink::complete(rendezvous::LinkEvent& event) {
   using enum rendezvous::Link;
   if (!succession_ || (event.link != Up && event.link != NewSession)) return;
-  const bool first = !has_moved_ && (fsm_.state() == BackendState::Opening ||
-                                     fsm_.state() == BackendState::Hosting);
-  event.hosting = hosting_ = first || successor_store_.is_at(link_->store_endpoint());
-  // A newcomer, too, may lead at a store that has only just succeeded another.
-  if (event.generation > 1 && event.generation != generation_)
-    event.old_leases = control_options(options_, false, options_.endpoint, {}).time_to_live;
-  generation_ = event.generation;
+  standing_.on_link_up(fsm_.state(), successor_store_.is_at(link_->store_endpoint()), event);
   event.store = to_string(link_->store_endpoint());
   note_address();
-  if (listed_ && !hosting_) point_to_store();
-  if (has_founded_ && !hosting_)
-    store_.point_to(static_cast<std::uint64_t>(generation_), link_->store_endpoint());
+  if (standing_.hosts()) return;
+  if (listed_) point_to_store();
+  if (standing_.has_founded())
+    store_.point_to(static_cast<std::uint64_t>(standing_.generation()), link_->store_endpoint());
 }
 
 SuccessionStep BackendLink::look_elsewhere(const rendezvous::LinkEvent& event) {
@@ -636,21 +577,21 @@ void BackendLink::note_session(rendezvous::Link link) {
   if (link != Closed && link != Failed) return;
   // The store that heard the goodbye ends with this process, so its successors are told, too.
   Farewells last;
-  if (job_goes_on_ && hosting_) last.others = proofs_for_others();
+  if (job_goes_on_ && standing_.hosts()) last.others = proofs_for_others();
   calls_.session(std::move(last));
 }
 
 // What is said for this agent when it was killed. Its own store was killed with it: whoever has the
 // port then is another, and must not be taken for one that has heard.
 Farewells BackendLink::farewells() const {
-  return {hosting_ ? std::nullopt : link_->farewell(), proofs_for_others()};
+  return {standing_.hosts() ? std::nullopt : link_->farewell(), proofs_for_others()};
 }
 
 std::vector<store::ControlFarewell> BackendLink::proofs_for_others() const {
   std::vector<store::ControlFarewell> result;
   const std::string proof = link_->proof_of_death();
   if (proof.empty()) return result;
-  for (const auto& successor : other_successors_)
+  for (const auto& successor : standing_.other_successors())
     for (const auto& address : address_book_.addresses(successor))
       result.push_back({std::string(address.bytes()), proof});
   return result;
@@ -662,9 +603,8 @@ BackendStep BackendLink::on_link(const rendezvous::LinkEvent& event) {
       return fsm_.on_link_up();
     case rendezvous::Link::Down: {
       if (link_ != nullptr && link_->moved()) return {};
-      // Who has met the others at one of several endpoints may meet them at another one.
-      const bool known = !options_.endpoints.empty() && !has_round_;
-      return fsm_.on_link_down(event.detail, calls_.dispensable(known), Clock::now());
+      return fsm_.on_link_down(event.detail, calls_.dispensable(standing_.may_still_move()),
+                               Clock::now());
     }
     case rendezvous::Link::Failed:
       return fsm_.on_link_failed(event.detail, calls_.dispensable(false), Clock::now());

@@ -23,6 +23,7 @@
 #include "launcher/backend/hosted_store.hpp"
 #include "launcher/backend/node_identity.hpp"
 #include "launcher/backend/remote_backend.hpp"
+#include "launcher/backend/store_standing.hpp"
 #include "launcher/backend/succession_fsm.hpp"
 #include "launcher/backend/successor_store.hpp"
 #include "launcher/backend/worker_store_host.hpp"
@@ -171,23 +172,16 @@ class BackendLink {
   std::optional<Clock::time_point> look_up_again_;
   std::optional<std::size_t> listed_;  // the endpoint that is this agent's
   HostedStore store_;
+  StoreStanding standing_;
   WorkerStoreHost worker_store_;
   std::optional<SuccessionFsm> succession_;  // nullopt: the store has no successors
   SuccessorStore successor_store_;
   std::unique_ptr<store::Lookout> lookout_;
-  bool lookout_tells_ = false;              // where the store is; else it asks
-  std::unique_ptr<store::Lookout> quick_;   // as often as the one that must hear of it may need
-  std::optional<Endpoint> address_;         // the single endpoint's, when it was last reached
-  bool has_founded_ = false;                // store_ serves at the endpoint
-  bool is_successor_ = false;               // named as one
-  store::StoreNews pointed_to_;             // what the signpost at the listed endpoint says
-  std::vector<Endpoint> other_successors_;  // than this agent
-  std::int64_t generation_ = 0;             // of the last store that knew this agent
-  bool has_round_ = false;                  // there was one, as far as it knows
-  bool hosting_ = false;                    // the present store is in this process
-  bool has_moved_ = false;                  // from the store that it first came to
-  bool is_lost_ = false;                    // every store: it listens to none any more
-  bool job_goes_on_ = false;                // after leave()
+  LookoutTask lookout_task_ = LookoutTask::None;
+  std::unique_ptr<store::Lookout> quick_;  // as often as the one that must hear of it may need
+  std::optional<Endpoint> address_;        // the single endpoint's, when it was last reached
+  store::StoreNews pointed_to_;            // what the signpost at the listed endpoint says
+  bool job_goes_on_ = false;               // after leave()
   std::unique_ptr<rendezvous::KeyValue> key_value_;
   RemoteBackend* link_ = nullptr;  // the same, if it is not in this process
   DeadlineTimer timer_;

@@ -13,14 +13,9 @@ namespace drun::simulation {
 
 using namespace rendezvous;
 using launcher::BackendState;
+using launcher::LookoutTask;
 
 namespace {
-
-constexpr Milliseconds kAskWhileFounding{500};
-constexpr Milliseconds kTellAgain{50};
-constexpr Milliseconds kQuickPause{20};
-constexpr Milliseconds kQuickAttempt{25};
-constexpr Milliseconds kQuickAttemptOfMany{100};
 
 std::uint32_t rank_of(int rank) {
   return rank < 0 ? store::kNoRank : static_cast<std::uint32_t>(rank);
@@ -281,22 +276,9 @@ void Stores::vote(int agent, const Vote& vote, const std::vector<Successor>& suc
     c.fsm->vote({id, rank_of(latest.rank), static_cast<std::uint32_t>(latest.nodes),
                  rank_of(latest.casting)},
                 scheduler_.now());
-    c.has_round = true;
   }
   if (!c.succession) return;
-  launcher::SuccessionPlan plan;
-  plan.nodes = vote.latest.nodes;
-  plan.store_may_return =
-      options_.endpoints.empty() && c.generation <= 1 && vote.latest.casting < 0;
-  c.other_successors.clear();
-  c.is_successor = false;
-  for (const auto& each : successors) {
-    c.is_successor = c.is_successor || each.self;
-    if (each.self) plan.own = plan.successors.size();
-    plan.successors.push_back({each.address, each.port});
-    if (!each.self) c.other_successors.push_back(plan.successors.back());
-  }
-  c.succession->set_plan(std::move(plan));
+  c.succession->set_plan(c.standing.on_vote(vote, successors));
   note_session(agent);
   settle_soon(agent);
 }
@@ -304,7 +286,7 @@ void Stores::vote(int agent, const Vote& vote, const std::vector<Successor>& suc
 // ---- events ----
 
 void Stores::on_event(int agent, store::ControlEvent event) {
-  if (client(agent).is_lost) return;
+  if (client(agent).standing.is_lost()) return;
   if (auto* link = std::get_if<store::ControlLink>(&event)) return on_link(agent, *link);
   if (auto* snapshot = std::get_if<store::ControlSnapshot>(&event))
     return deliver(agent, WatchSnapshot{snapshot->watch, translate(std::move(snapshot->entries))});
@@ -351,16 +333,10 @@ void Stores::on_link(int agent, store::ControlLink event) {
 void Stores::complete(int agent, LinkEvent& event) {
   Client& c = client(agent);
   if (!c.succession || (event.link != Link::Up && event.link != Link::NewSession)) return;
-  const auto state = c.backend.state();
-  const bool first =
-      !c.has_moved && (state == BackendState::Opening || state == BackendState::Hosting);
-  event.hosting = c.hosting = first || (c.successor && c.peer == own_place(agent));
-  if (event.generation > 1 && event.generation != c.generation)
-    event.old_leases = launcher::control_options(options_, false, {}, {}).time_to_live;
-  c.generation = event.generation;
-  if (c.hosting) return;
-  const auto generation = static_cast<std::uint64_t>(c.generation);
-  if (c.has_founded && c.own) {
+  c.standing.on_link_up(c.backend.state(), c.successor && c.peer == own_place(agent), event);
+  if (c.standing.hosts()) return;
+  const auto generation = static_cast<std::uint64_t>(c.standing.generation());
+  if (c.standing.has_founded() && c.own) {
     (void)c.own->world.succession.point_to(generation, c.peer, scheduler_.now());
     serve_soon(*c.own);
   }
@@ -396,8 +372,8 @@ launcher::BackendStep Stores::on_backend_link(int agent, const LinkEvent& event)
       return c.backend.on_link_up();
     case Link::Down:
       if (c.loss.moved) return {};
-      return c.backend.on_link_down(
-          event.detail, c.calls.dispensable(!options_.endpoints.empty() && !c.has_round), now);
+      return c.backend.on_link_down(event.detail, c.calls.dispensable(c.standing.may_still_move()),
+                                    now);
     case Link::Failed:
       return c.backend.on_link_failed(event.detail, c.calls.dispensable(false), now);
     case Link::Closed:
@@ -429,7 +405,7 @@ void Stores::perform(int agent, const launcher::LookUp&) {
 void Stores::perform(int agent, const launcher::BindRendezvous&) {
   Client& c = client(agent);
   begin(agent, true, launcher::server_options(options_, false));
-  c.has_founded = true;
+  c.standing.on_founded();
   advance(agent, c.backend.on_bound(options_.endpoint, scheduler_.now()));
 }
 
@@ -459,7 +435,7 @@ void Stores::perform(int agent, const launcher::Connect& step) {
 
 void Stores::perform(int agent, const launcher::Follow& step) {
   note(agent, "follows to " + to_string(step.endpoint));
-  client(agent).has_moved = true;
+  client(agent).standing.on_followed();
   client(agent).fsm->go_to(step.endpoint, scheduler_.now());
 }
 
@@ -477,19 +453,18 @@ void Stores::perform(int agent, const launcher::StartOver& step) {
   end_lookout(c);
   c.listed.reset();
   c.pointed_to.reset();
-  c.hosting = c.has_founded = c.has_moved = false;
-  c.generation = 0;
+  c.standing.start_over();
 }
 
 void Stores::perform(int agent, const launcher::Join&) {
   Client& c = client(agent);
-  if (c.founding || (c.succession && c.has_moved)) {
+  if (c.founding || (c.succession && c.standing.has_moved())) {
     c.succession.emplace(launcher::succession_limits(options_), c.peer);
     c.founding.reset();
     end_lookout(c);
   }
   launcher::NodeIdentity identity;
-  identity.hosting = c.backend.state() == BackendState::Hosting || c.hosting;
+  identity.hosting = c.backend.state() == BackendState::Hosting || c.standing.hosts();
   identity.address = address_of(c.machine);
   if (c.succession) identity.successor_port = own_place(agent).port;
   if (c.listed) identity.listed = static_cast<int>(*c.listed);
@@ -554,38 +529,17 @@ void Stores::look_out(Client& c, const store::InquiryFsm::Options& asked) {
 
 void Stores::keep_lookout(int agent) {
   Client& c = client(agent);
-  const auto state = c.backend.state();
-  const bool founding = state == BackendState::Founding;
-  const bool up = state == BackendState::Joined || state == BackendState::Hosting;
-  const bool single = options_.endpoints.empty();
-  const bool searching = c.succession && c.succession->is_searching();
-  const bool hosting = up && c.hosting && !searching && (c.generation > 1 || !single);
-  const bool broken = c.succession && c.succession->is_broken();
-  const bool may_host = up && c.is_successor;
-  const bool sought = may_host && broken;
-  const bool telling = hosting || (may_host && !broken && (c.generation > 1 || !single));
-  const bool tells = telling || sought;
-  if (!c.succession || c.is_lost || !(founding || searching || telling || sought))
-    return end_lookout(c);
-  if (c.lookout_tells != tells) end_lookout(c);
-  c.lookout_tells = tells;
+  const bool founding = c.backend.state() == BackendState::Founding;
+  const auto task =
+      c.standing.lookout(c.backend.state(), founding, c.succession ? &*c.succession : nullptr);
+  if (task == LookoutTask::None || tells(task) != tells(c.lookout_task)) end_lookout(c);
+  c.lookout_task = task;
+  if (task == LookoutTask::None) return;
   if (c.lookout.empty()) {
-    store::InquiryFsm::Options asked;
-    asked.job = Keys(options_.run_id).prefix;
-    asked.founders = launcher::founders(options_).electorate.round;
-    if (founding) asked.period = kAskWhileFounding;
-    if (tells) asked.retry = kTellAgain;
-    look_out(c, asked);
-    asked.retry = kQuickPause;
-    asked.connecting = single ? kQuickAttempt : kQuickAttemptOfMany;
-    if (tells && newcomers_) look_out(c, asked);
+    look_out(c, c.standing.inquiry(task));
+    if (tells(task) && newcomers_) look_out(c, c.standing.quick_inquiry());
   }
-  store::StoreNews news;
-  if (c.has_round || telling) news.generation = static_cast<std::uint64_t>(c.generation);
-  if (telling) {
-    news.port = hosting ? own_place(agent).port : c.peer.port;
-    if (!hosting) news.address = c.peer.host;
-  }
+  const auto news = c.standing.news(task, {"", own_place(agent).port}, c.peer);
   for (auto& [number, each] : c.lookout)
     each->fsm.tell(news, scheduler_.now());
   if (!c.busy) settle_soon(agent);
@@ -599,12 +553,8 @@ void Stores::on_answer(int agent, const Endpoint& endpoint, const store::Whereab
     return go(agent, c.founding->on_answer(static_cast<std::size_t>(asked - all.begin()), answer,
                                            scheduler_.now()));
   }
-  using Kind = store::Whereabouts::Kind;
-  const bool known = answer.kind == Kind::Here || answer.kind == Kind::There;
-  const bool later = answer.generation > static_cast<std::uint64_t>(c.generation);
-  if (!known || !later || !c.succession) return;
-  const Endpoint place = answer.place.host.empty() ? endpoint : answer.place;
-  follow(agent, c.succession->on_found(place, scheduler_.now()));
+  const auto place = c.standing.later_store(answer, endpoint);
+  if (place && c.succession) follow(agent, c.succession->on_found(*place, scheduler_.now()));
 }
 
 // ---- steps of SuccessionFsm ----
@@ -649,7 +599,7 @@ void Stores::perform(int agent, const launcher::Stand&) {
 
 void Stores::perform(int agent, const launcher::GiveUpSearch& step) {
   Client& c = client(agent);
-  c.is_lost = true;
+  c.standing.on_lost();
   step_down(c);
   c.farewell = {};
   LinkEvent failed;
@@ -662,7 +612,7 @@ void Stores::perform(int agent, const launcher::GiveUpSearch& step) {
 
 void Stores::move_to(int agent, const Endpoint& endpoint) {
   Client& c = client(agent);
-  c.has_moved = endpoint != options_.endpoint;
+  c.standing.on_moved(endpoint);
   c.fsm->go_to(endpoint, scheduler_.now());
   note_session(agent);
   if (!c.busy) settle_soon(agent);
@@ -671,11 +621,11 @@ void Stores::move_to(int agent, const Endpoint& endpoint) {
 // What the guardian is to say.
 void Stores::note_session(int agent) {
   Client& c = client(agent);
-  c.farewell.first = c.hosting ? std::string() : c.fsm->farewell();
+  c.farewell.first = c.standing.hosts() ? std::string() : c.fsm->farewell();
   c.farewell.to.reset();
   if (!c.farewell.first.empty()) c.farewell.to = c.peer;
   c.farewell.proof = c.fsm->proof_of_death();
-  c.farewell.others = c.other_successors;
+  c.farewell.others = c.standing.other_successors();
 }
 
 }  // namespace drun::simulation

@@ -24,6 +24,7 @@
 #include "launcher/backend/backend_fsm.hpp"
 #include "launcher/backend/founding_fsm.hpp"
 #include "launcher/backend/node_identity.hpp"
+#include "launcher/backend/store_standing.hpp"
 #include "launcher/backend/succession_fsm.hpp"
 #include "launcher/options/options.hpp"
 #include "rendezvous/key_value.hpp"
@@ -149,7 +150,7 @@ class Stores {
   };
   struct Client {
     Client(const launcher::Options& options, Time now)
-        : backend(options, now, [] { return std::string(); }) {}
+        : backend(options, now, [] { return std::string(); }), standing(options) {}
     Calls calls;
     int machine = 0;
     bool running = true;
@@ -160,13 +161,13 @@ class Stores {
     Milliseconds late{0};
 
     launcher::BackendFsm backend;
+    launcher::StoreStanding standing;
     std::unique_ptr<store::ControlFsm> fsm;
     std::vector<std::unique_ptr<store::ControlFsm>> retired;  // which may be at work
     std::optional<launcher::FoundingFsm> founding;
     std::optional<launcher::SuccessionFsm> succession;
     std::map<int, std::unique_ptr<Inquiry>> lookout;
-    bool lookout_tells = false;
-    store::StoreNews news;
+    launcher::LookoutTask lookout_task = launcher::LookoutTask::None;
     std::optional<std::size_t> listed;
     std::optional<store::StoreNews> pointed_to;
 
@@ -175,14 +176,6 @@ class Stores {
     bool is_open = false;    // that one
     bool is_called = false;  // by a successor, which has not heard that yet
     Endpoint peer;           // of the last one that was
-    std::int64_t generation = 0;
-    bool has_round = false;
-    bool hosting = false;
-    bool has_moved = false;
-    bool has_founded = false;
-    bool is_successor = false;
-    bool is_lost = false;
-    std::vector<Endpoint> other_successors;
     Farewell farewell;
     std::unique_ptr<Server> own, successor;
     store::Deaths deaths;     // that its successors' servers have heard of
