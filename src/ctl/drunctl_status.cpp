@@ -17,6 +17,7 @@
 #include "base/log.hpp"
 #include "base/printable.hpp"
 #include "base/split.hpp"
+#include "base/unix_time.hpp"
 #include "cli/usage_error.hpp"
 #include "ctl/drunctl_health.hpp"
 #include "drun/store/errors.hpp"
@@ -76,12 +77,6 @@ struct View {
   bool ended = true;  // all of them
 };
 
-std::int64_t unix_ms() {
-  return std::chrono::duration_cast<std::chrono::milliseconds>(
-             std::chrono::system_clock::now().time_since_epoch())
-      .count();
-}
-
 // What was asked for beside the documents.
 struct Asides {
   jobs::LastWords words;
@@ -104,7 +99,8 @@ View view_of(const Documents& documents, const CtlOptions& options, const Asides
     view.code = std::max(view.code, code_of(job.state));
     if (options.json)
       view.text +=
-          (past ? history_json(job, on_terminal()) : jobs::to_json(job, on_terminal())) + "\n";
+          (past ? history_json(job, on_terminal()) : jobs::to_json(job, on_terminal(), unix_ms())) +
+          "\n";
     else
       view.text += past ? history_text(job, unix_ms()) : jobs::text_of(job, unix_ms());
   }

@@ -78,7 +78,8 @@ std::vector<Heartbeats::Late> Heartbeats::on_look(const std::vector<Seen>& seen,
     late.push_back({each.worker, std::move(cause)});
   }
   records_ = std::move(records);
-  // Who is late after one is told of waits for that one, or is being stopped with it.
+  // One rank was reported already: others that are late now only wait for it, or are being stopped
+  // with it.
   if (over) return {};
   // The others wait for those behind.
   if (all_say_steps)
@@ -88,21 +89,24 @@ std::vector<Heartbeats::Late> Heartbeats::on_look(const std::vector<Seen>& seen,
   return late;
 }
 
-std::optional<Heartbeats::Behind> Heartbeats::behind() const {
+std::optional<Heartbeats::Span> Heartbeats::span() const {
   std::vector<std::pair<std::uint32_t, const Record*>> beating;
   for (const auto& [worker, record] : records_)
     if (record.heartbeat && !record.heartbeat->last) beating.emplace_back(worker, &record);
   const bool all_say_steps = std::all_of(beating.begin(), beating.end(),
                                          [](const auto& each) { return each.second->step; });
-  const auto last = std::max_element(beating.begin(), beating.end(),
-                                     [all_say_steps](const auto& a, const auto& b) {
-                                       if (all_say_steps && a.second->step != b.second->step)
-                                         return *a.second->step > *b.second->step;
-                                       return a.second->quiet < b.second->quiet;
-                                     });
-  if (last == beating.end()) return std::nullopt;
-  const Record& record = *last->second;
-  return Behind{last->first, record.step, std::chrono::duration_cast<milliseconds>(record.quiet)};
+  const auto [ahead, behind] = std::minmax_element(
+      beating.begin(), beating.end(), [all_say_steps](const auto& a, const auto& b) {
+        if (all_say_steps && a.second->step != b.second->step)
+          return *a.second->step > *b.second->step;
+        return a.second->quiet < b.second->quiet;
+      });
+  if (behind == beating.end()) return std::nullopt;
+  const auto place = [](const auto& worker) {
+    const Record& record = *worker.second;
+    return Place{worker.first, record.step, std::chrono::duration_cast<milliseconds>(record.quiet)};
+  };
+  return Span{place(*behind), place(*ahead)};
 }
 
 }  // namespace drun::hang

@@ -38,11 +38,14 @@ class Heartbeats {
     bool operator==(const Late&) const = default;
   };
 
-  // The worker that is furthest behind: `quiet` since its heartbeat.
-  struct Behind {
+  // How far a worker has come: `quiet` since its heartbeat.
+  struct Place {
     std::uint32_t worker = 0;
     std::optional<std::int64_t> step;
     std::chrono::milliseconds quiet{};
+  };
+  struct Span {
+    Place behind, ahead;
   };
 
   explicit Heartbeats(const HeartbeatLimits& limits);
@@ -54,8 +57,9 @@ class Heartbeats {
   // their steps, those that are behind the others; while one runs that was told of, nobody else.
   [[nodiscard]] std::vector<Late> on_look(const std::vector<Seen>& seen, Time now);
   // Of those that have given a heartbeat, and not their last: the one with the lowest step, and of
-  // several the one with the oldest heartbeat; that one also if not all of them say steps.
-  [[nodiscard]] std::optional<Behind> behind() const;
+  // several the one with the oldest heartbeat; that one also if not all of them say steps. And the
+  // one at the other end of this order, as the same look has found it.
+  [[nodiscard]] std::optional<Span> span() const;
 
  private:
   struct Record {

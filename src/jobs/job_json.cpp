@@ -94,7 +94,7 @@ Result<Documents> decode_documents(std::string_view text) {
   return documents;
 }
 
-std::string to_json(const JobView& job, bool ascii) {
+std::string to_json(const JobView& job, bool ascii, std::int64_t now_ms) {
   const rendezvous::RoundDocument& round = job.round;
   ordered_json object{{"id", job.id},
                       {"state", name_of(job.state)},
@@ -132,11 +132,15 @@ std::string to_json(const JobView& job, bool ascii) {
     if (node.ranks) entry["ranks"] = {node.ranks->first, node.ranks->last};
     object["absent"].push_back(std::move(entry));
   }
-  if (job.behind)
-    object["behind"] = {{"host", job.behind->host},
-                        {"rank", job.behind->rank},
-                        {"step", job.behind->step},
-                        {"heartbeat_ms", job.behind->time_ms}};
+  if (!job.beats.empty()) {
+    const Progress progress = progress_of(job.beats, now_ms);
+    object["steps"] = {progress.least_step, progress.most_step};
+    if (const auto& behind = progress.behind)
+      object["behind"] = {{"host", behind->host},
+                          {"rank", behind->rank},
+                          {"step", behind->step},
+                          {"heartbeat_ms", behind->time_ms}};
+  }
   if (!job.collective.empty()) object["collective"] = job.collective;
   if (!job.usage.empty()) object["usage"] = usage_of(job);
   object["rounds"] = rounds_of(job);

@@ -51,10 +51,21 @@ std::string host_of(const Node& node) {
   return escaped(node.host.substr(0, rendezvous::kMaxName));
 }
 
-std::string beat_text(const BeatView& beat, std::int64_t now_ms) {
-  return "rank " + std::to_string(beat.rank) + " on " +
-         escaped(beat.host.substr(0, rendezvous::kMaxName)) + " " +
-         behind_text(beat.step, std::max<std::int64_t>(now_ms - beat.time_ms, 0));
+// "steps 41 to 57; rank 5 on node1 is furthest behind: step 41, 3.0 s ago". Empty: there is nothing
+// to say.
+std::string beats_text(const JobView& job, std::int64_t now_ms) {
+  if (job.beats.empty()) return {};
+  const Progress progress = progress_of(job.beats, now_ms);
+  const std::string least = std::to_string(progress.least_step);
+  const std::string most = std::to_string(progress.most_step);
+  std::string text = progress.least_step < 0 ? ""
+                     : least == most         ? "step " + least
+                                             : "steps " + least + " to " + most;
+  if (!progress.behind) return text;
+  const BeatView& behind = *progress.behind;
+  return text + (text.empty() ? "" : "; ") + "rank " + std::to_string(behind.rank) + " on " +
+         host_of(behind) + " " +
+         behind_text(behind.step, std::max<std::int64_t>(now_ms - behind.time_ms, 0));
 }
 
 // Where the store is and who leads, unless one does both and is alone.
@@ -191,7 +202,8 @@ std::string text_of(const JobView& job, std::int64_t now_ms) {
                               std::string(name_of(round.phase)) + ")");
   if (round.hung && round.phase == Phase::Running)
     text += line("hangs", "no rank gets on any more");
-  if (job.behind && now_ms > 0) text += line("heartbeats", beat_text(*job.behind, now_ms));
+  if (const std::string beats = now_ms > 0 ? beats_text(job, now_ms) : ""; !beats.empty())
+    text += line("heartbeats", beats);
   if (!job.collective.empty())
     text += line("NCCL", escaped(job.collective.substr(0, kLongestNote)));
   if (!round.waiting.empty() && !rendezvous::is_alive(round.phase))

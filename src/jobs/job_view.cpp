@@ -83,8 +83,8 @@ NodeView node_of(const std::string& ticket, const std::optional<MemberDocument>&
   return node;
 }
 
-// Those with a place in the round and no agent: it was killed, or the store has not heard of it for
-// too long. Of its document, which goes with it, nothing is left: the next place tells its ranks.
+// Nodes with a place in the round but no agent: it was killed, or the store has not heard of it for
+// too long. Its document is gone with it, so its ranks follow from the next node's first rank.
 void add_missing(const Papers& papers, JobView& job) {
   std::map<int, std::pair<int, bool>> places;  // by group rank: the first rank, and who is there
   for (const auto& [ticket, document] : papers.assignments)
@@ -126,24 +126,13 @@ void add_lost(const Papers& papers, JobView& job) {
   }
 }
 
-// Of all nodes of the round; of equal steps the oldest, and so if not all say steps.
-std::optional<BeatView> furthest_behind(const Papers& papers, const RoundDocument& round) {
-  if (round.phase != Phase::Running) return std::nullopt;
-  std::optional<BeatView> last;
-  bool all_say_steps = true;
-  const auto is_behind = [&](const BeatDocument& beat) {
-    if (!last) return true;
-    if (all_say_steps && beat.step != last->step) return beat.step < last->step;
-    return beat.time_ms < last->time_ms;
-  };
-  for (const auto& [ticket, beat] : papers.beats)
-    all_say_steps = all_say_steps && (beat.step >= 0 || beat.round != round.number);
-  for (const auto& [ticket, beat] : papers.beats) {
+void add_beats(const Papers& papers, JobView& job) {
+  if (job.round.phase != Phase::Running) return;
+  for (const auto& [ticket, beats] : papers.beats) {
     const auto member = papers.members.find(ticket);
-    if (beat.round != round.number || member == papers.members.end() || !is_behind(beat)) continue;
-    last = {member->second ? member->second->host : "", beat.rank, beat.step, beat.time_ms};
+    if (beats.round != job.round.number || member == papers.members.end()) continue;
+    job.beats.push_back({member->second ? member->second->host : "", beats});
   }
-  return last;
 }
 
 JobState state_of(const JobView& job, bool has_agents) {
@@ -209,7 +198,7 @@ class Reader {
     });
     add_missing(papers_, job_);
     add_lost(papers_, job_);
-    job_.behind = furthest_behind(papers_, job_.round);
+    add_beats(papers_, job_);
     job_.state = state_of(job_, !papers_.members.empty());
     // The agreement goes with the job's end.
     if (job_.max_restarts == 0) job_.max_restarts = job_.history.max_restarts;

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "base/number_ranges.hpp"
+#include "jobs/progress.hpp"
 #include "jobs/usage.hpp"
 #include "rendezvous/documents.hpp"
 #include "rendezvous/history.hpp"
@@ -61,14 +62,6 @@ struct AbsentNode {
 // "is furthest behind: step 41, 3.0 s ago"; a step of -1: it does not say.
 [[nodiscard]] std::string behind_text(std::int64_t step, std::int64_t age_ms);
 
-// The last heartbeat of the rank that is furthest behind.
-struct BeatView {
-  std::string host;
-  int rank = 0;
-  std::int64_t step = -1;    // -1: it does not say
-  std::int64_t time_ms = 0;  // Unix milliseconds, of the host's clock
-};
-
 struct JobView {
   std::string id;
   JobState state = JobState::Gathering;
@@ -79,7 +72,7 @@ struct JobView {
   std::vector<NodeView> nodes;     // by group rank, then those without one by host
   std::vector<AbsentNode> absent;  // those that are missing by group rank, then lost, set aside
   std::vector<NodeUsage> usage;    // so far, of nodes whose agents were asked
-  std::optional<BeatView> behind;  // nullopt: nobody looks at heartbeats, or none has come
+  std::vector<NodeBeats> beats;    // of this round; empty: nobody looks at heartbeats
   std::string collective;          // who has not come to one; empty: nobody knows of one
   std::optional<rendezvous::Outcome> outcome;
 };
@@ -100,7 +93,7 @@ using LastWords = std::map<std::string, LastWord, std::less<>>;
 // `now_ms`: Unix time; 0: nothing is said of how long.
 [[nodiscard]] std::string text_of(const JobView& job, std::int64_t now_ms = 0);
 // One line of JSON without its end: see docs/drunctl.md. `ascii`: nothing in it can act on a
-// terminal.
-[[nodiscard]] std::string to_json(const JobView& job, bool ascii);
+// terminal. `now_ms`: Unix time.
+[[nodiscard]] std::string to_json(const JobView& job, bool ascii, std::int64_t now_ms);
 
 }  // namespace drun::jobs

@@ -19,7 +19,8 @@ using Json = nlohmann::json;
 constexpr int kMaxRound = 1'000'000'000;  // no job comes there; the next number is one, too
 constexpr int kMaxInt = std::numeric_limits<int>::max();
 constexpr std::int64_t kMaxInt64 = std::numeric_limits<std::int64_t>::max();
-constexpr std::size_t kMaxText = 8 * 1024;  // of one text
+constexpr std::int64_t kMaxTime = std::int64_t{1} << 53;  // may be multiplied
+constexpr std::size_t kMaxText = 8 * 1024;                // of one text
 constexpr std::size_t kMaxLines = 100;
 constexpr std::size_t kMaxRanges = 64;
 constexpr std::size_t kMaxCause = 256;  // of a cause among many
@@ -534,7 +535,12 @@ Result<JobDocument> decode_job(std::string_view text) {
 }
 
 std::string encode(const BeatDocument& d) {
-  return dump({{"round", d.round}, {"rank", d.rank}, {"step", d.step}, {"time_ms", d.time_ms}});
+  return dump({{"round", d.round},
+               {"rank", d.rank},
+               {"step", d.step},
+               {"time_ms", d.time_ms},
+               {"most_step", d.most_step},
+               {"most_time_ms", d.most_time_ms}});
 }
 
 Result<BeatDocument> decode_beat(std::string_view text) {
@@ -543,7 +549,9 @@ Result<BeatDocument> decode_beat(std::string_view text) {
   in.integer("round", d.round, 0, kMaxRound);
   in.integer("rank", d.rank, 0, kMaxInt);
   in.integer("step", d.step, -1, kMaxInt64);
-  in.integer("time_ms", d.time_ms, -kMaxInt64, kMaxInt64);
+  in.integer("time_ms", d.time_ms, 0, kMaxTime);
+  in.integer("most_step", d.most_step, -1, kMaxInt64, false);
+  in.integer("most_time_ms", d.most_time_ms, 0, kMaxTime, false);
   return in.finish(d);
 }
 

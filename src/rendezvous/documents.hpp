@@ -172,12 +172,17 @@ struct JobDocument {
   bool operator==(const JobDocument&) const = default;
 };
 
-// The last heartbeat of the rank of a node that is furthest behind. For people.
+// A node writes its BeatDocument so often at the most, if it has changed.
+inline constexpr std::chrono::seconds kBeatPeriod{10};
+// The last heartbeat of the rank of a node that is furthest behind, and of the one that is furthest
+// ahead, as one look has found them. For people.
 struct BeatDocument {
   int round = 0;
   int rank = 0;
   std::int64_t step = -1;    // -1: it does not say
   std::int64_t time_ms = 0;  // Unix milliseconds, of the node's clock
+  std::int64_t most_step = -1;
+  std::int64_t most_time_ms = 0;
   bool operator==(const BeatDocument&) const = default;
 };
 

@@ -9,6 +9,7 @@
 #include "base/environment_variable.hpp"
 #include "base/exit_codes.hpp"
 #include "base/log.hpp"
+#include "base/unix_time.hpp"
 #include "launcher/process/descendants.hpp"
 
 namespace drun::launcher {
@@ -52,14 +53,9 @@ void HangDesk::on_stalled(bool stalled) {
 }
 
 void HangDesk::on_looked() {
-  if (group_.assignment().group_world_size == 1) return;
-  const auto behind = heartbeats_.behind();
-  if (!behind) return note_.erase();
-  const auto now = std::chrono::system_clock::now().time_since_epoch();
-  const auto now_ms = std::chrono::duration_cast<std::chrono::milliseconds>(now).count();
-  const rendezvous::BeatDocument beat{group_.round(), behind->rank, behind->step,
-                                      now_ms - behind->age_ms};
-  note_.write(beat, Clock::now());
+  const auto note = heartbeats_.note(unix_ms());
+  if (!note) return note_.erase();
+  note_.write(*note, Clock::now());
 }
 
 void HangDesk::on_late(const std::vector<HungRank>& late) {

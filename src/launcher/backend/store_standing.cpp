@@ -12,8 +12,8 @@ using std::chrono::milliseconds;
 
 constexpr milliseconds kAskWhileFounding{500};
 constexpr milliseconds kTellAgain{50};
-// When a machine comes back, the first attempt that reaches it must be in time: a store that begins
-// at a single endpoint listens for 75 ms (backend_settings.cpp), founders for 300 ms.
+// When a machine comes back, the first attempt that reaches it must come in time: a store that
+// begins at a single endpoint listens for 75 ms (backend_settings.cpp), founders listen for 300 ms.
 constexpr milliseconds kQuickPause{20};
 constexpr milliseconds kQuickAttempt{25};
 constexpr milliseconds kQuickAttemptOfMany{100};
@@ -54,10 +54,10 @@ SuccessionPlan StoreStanding::on_vote(const rendezvous::Vote& vote,
   return plan;
 }
 
-// Asked are those who may know: while this agent has no store. Told are those to whom others come
-// first, and who would not look elsewhere: by whoever has the store and, at a single endpoint, by
-// those who may get it, so that they hear of it although the one that has it was lost. The latter
-// say so, too, while it is being looked for.
+// Two reasons to talk to the servers at the endpoints. An agent without a store asks them where it
+// is. An agent with the store tells them, because newcomers go there first and would not look
+// elsewhere; its successors tell them as well, so that newcomers hear of the job even if the agent
+// with the store was just lost, and while the job looks for its store.
 LookoutTask StoreStanding::lookout(BackendState state, bool founding,
                                    const SuccessionFsm* succession) const {
   if (succession == nullptr || is_lost_) return LookoutTask::None;

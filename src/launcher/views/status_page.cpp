@@ -8,6 +8,7 @@
 #include "base/addresses.hpp"
 #include "base/deadline.hpp"
 #include "base/log.hpp"
+#include "base/unix_time.hpp"
 #include "jobs/metrics.hpp"
 #include "launcher/page/page_text.hpp"
 
@@ -52,7 +53,7 @@ HttpAnswer answer_for(std::string_view topic, const Known& known,
   if (topic == kTrace) return json_answer(events_trace(known.events));
   if (topic == kJson) {
     if (!job) return plain_answer(503, "the job's store gives no answer");
-    return json_answer(to_json(*job, false) + "\n");
+    return json_answer(to_json(*job, false, unix_ms()) + "\n");
   }
   HttpAnswer answer;
   const auto format =

@@ -6,7 +6,6 @@
 namespace drun::launcher {
 namespace {
 
-constexpr std::chrono::seconds kBetweenWrites{10};
 // Above those of JobStacks.
 constexpr rendezvous::RequestId kFirstNote = std::uint64_t{3} << 61;
 
@@ -20,7 +19,7 @@ void BeatNote::use(rendezvous::KeyValue& store, std::string_view ticket) {
 
 void BeatNote::write(const rendezvous::BeatDocument& beat, Time now) {
   // Another round's would be taken for none.
-  const bool early = now < written_at_ + kBetweenWrites && written_.round == beat.round;
+  const bool early = now < written_at_ + rendezvous::kBeatPeriod && written_.round == beat.round;
   if (store_ == nullptr || early || beat == written_) return;
   written_ = beat;
   written_at_ = now;

@@ -1,4 +1,4 @@
-// Writes down in the job's store which rank of this node is furthest behind, for drunctl status:
+// Writes down in the job's store how far the ranks of this node have come, for drunctl status:
 // seldom, and outside of what the rendezvous decides by.
 #pragma once
 

@@ -80,13 +80,32 @@ void HeartbeatWatch::on_looked(const Looked& looked) {
   if (!hung.empty()) calls_.late(hung);
 }
 
+// Nullopt: it has ended since.
+std::optional<int> HeartbeatWatch::rank_of(std::uint32_t worker) const {
+  const auto found = group_.workers().find(worker);
+  if (!group_.running() || found == group_.workers().end()) return std::nullopt;
+  return group_.assignment().first_rank + found->second.local_rank;
+}
+
 std::optional<status::RankBeat> HeartbeatWatch::behind() const {
-  const auto behind = heartbeats_.behind();
-  if (!behind || !group_.running()) return std::nullopt;
-  const auto worker = group_.workers().find(behind->worker);
-  if (worker == group_.workers().end()) return std::nullopt;
-  return status::RankBeat{group_.assignment().first_rank + worker->second.local_rank,
-                          behind->step.value_or(-1), behind->quiet.count()};
+  const auto span = heartbeats_.span();
+  const auto rank = span ? rank_of(span->behind.worker) : std::nullopt;
+  if (!rank) return std::nullopt;
+  return status::RankBeat{*rank, span->behind.step.value_or(-1), span->behind.quiet.count()};
+}
+
+std::optional<rendezvous::BeatDocument> HeartbeatWatch::note(std::int64_t now_ms) const {
+  const auto span = heartbeats_.span();
+  const auto rank = span ? rank_of(span->behind.worker) : std::nullopt;
+  if (!rank) return std::nullopt;
+  rendezvous::BeatDocument note;
+  note.round = group_.round();
+  note.rank = *rank;
+  note.step = span->behind.step.value_or(-1);
+  note.time_ms = now_ms - span->behind.quiet.count();
+  note.most_step = span->ahead.step.value_or(-1);
+  note.most_time_ms = now_ms - span->ahead.quiet.count();
+  return note;
 }
 
 }  // namespace drun::launcher

@@ -17,6 +17,7 @@
 #include "hang/heartbeats.hpp"
 #include "launcher/workers/hung_ranks.hpp"
 #include "launcher/workers/worker_group.hpp"
+#include "rendezvous/documents.hpp"
 #include "status/agent_status.hpp"
 
 namespace drun::launcher {
@@ -38,10 +39,13 @@ class HeartbeatWatch {
   void cancel();
   // Of the workers that run, as the last look has found it; nullopt: none has given a heartbeat.
   [[nodiscard]] std::optional<status::RankBeat> behind() const;
+  // The same, and who is ahead, for other nodes. `now_ms`: Unix milliseconds.
+  [[nodiscard]] std::optional<rendezvous::BeatDocument> note(std::int64_t now_ms) const;
 
  private:
   using Looked = std::vector<hang::Heartbeats::Seen>;
 
+  [[nodiscard]] std::optional<int> rank_of(std::uint32_t worker) const;
   void look();
   void on_looked(const Looked& looked);
 

@@ -8,6 +8,7 @@
 
 #include "base/deadline.hpp"
 #include "base/log.hpp"
+#include "base/unix_time.hpp"
 #include "launcher/report/failure_report.hpp"
 #include "launcher/report/hang_suspicion.hpp"
 #include "launcher/workers/round_launch.hpp"
@@ -21,11 +22,6 @@ constexpr std::chrono::milliseconds kDrainLimit{1000};
 constexpr std::chrono::milliseconds kLastWordsLimit{200};
 // For what failed workers leave in files; the other nodes wait for the report.
 constexpr std::chrono::milliseconds kReadLimit{5'000};
-
-std::int64_t unix_milliseconds() {
-  using namespace std::chrono;
-  return duration_cast<milliseconds>(system_clock::now().time_since_epoch()).count();
-}
 
 Preparation refuse(std::size_t workers, const LaunchError& reason) {
   Preparation result;
@@ -116,7 +112,7 @@ void WorkerGroup::launch(Time now) {
   Preparation prepared = *std::exchange(prepared_, std::nullopt);
   state_ = State::Running;
   one_reason_ = prepared.one_reason;
-  // Of a job on one machine it has been said before it began.
+  // If the job is on one machine, main() has said so before it began.
   if (spec_.max_nodes > 1 && spec_.local_node < 0 && !prepared.warning.empty() &&
       !std::exchange(warned_, true))
     log::warning("{}", prepared.warning);
@@ -341,7 +337,7 @@ GroupNews WorkerGroup::on_end(process::WorkerId id, WorkerEnd end, std::string c
 // Ranks that wait for the same one fail in the same moment: those that are stopped before cannot be
 // told from the one that hangs.
 void WorkerGroup::on_first_failure(process::WorkerId id, Time now) {
-  failure_time_ms_ = unix_milliseconds();
+  failure_time_ms_ = unix_ms();
   stop_at_.reset();
   held_until_.reset();
   const auto& fault = workers_.at(id).fault;
@@ -355,8 +351,8 @@ void WorkerGroup::on_first_failure(process::WorkerId id, Time now) {
   const auto tail = output_.tail(id, kLastWordsLimit);
   if (!speaks_of_timeout(headline("", tail), tail)) return;
   stop_at_ = now + rendezvous::kOthersTimeOut;
-  // Of several nodes the first report counts: one that came later than a consequence of this
-  // failure would be lost.
+  // With several nodes the first report wins: if this one were put off, another node might first
+  // report a consequence of this failure, and the cause would be lost.
   if (assignment_.group_world_size == 1) failures_.put_off(rendezvous::kOthersTimeOut);
 }
 
@@ -365,7 +361,7 @@ void WorkerGroup::on_fault(int local_rank, const RankFault& fault) {
     if (worker.local_rank == local_rank && !worker.fault) worker.fault = fault;
 }
 
-// Those with a fault that have not ended.
+// Takes workers with a fault that have not ended for failed.
 void WorkerGroup::condemn_faulty(Time now) {
   if (state_ != State::Running) return;
   std::vector<process::WorkerId> faulty;
@@ -434,7 +430,7 @@ void WorkerGroup::report_failure(GroupNews& news, Time now, bool complete) {
   report_.reset();
 }
 
-// A report without it is better than none.
+// Asks for what the failed workers left in files. If no answer comes, the report is made without.
 void WorkerGroup::read_remains() {
   auto traces = traces_of(failed_round(report_->failures));
   if (traces.empty()) {

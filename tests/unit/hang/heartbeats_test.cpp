@@ -109,21 +109,21 @@ TEST_F(HeartbeatsTest, WhoIsLateAfterAnotherIsNoCause) {
 TEST_F(HeartbeatsTest, TheFurthestBehindIsKnown) {
   limit(std::nullopt, seconds(10));
   (void)after(seconds(1));
-  EXPECT_FALSE(rule_.behind());
+  EXPECT_FALSE(rule_.span());
   beat(1, 42);
   (void)after(seconds(3));
   beat(2, 41);
   (void)after(seconds(1));
-  ASSERT_TRUE(rule_.behind());
-  EXPECT_EQ(rule_.behind()->worker, 2U);
-  EXPECT_EQ(rule_.behind()->step, 41);
+  ASSERT_TRUE(rule_.span());
+  EXPECT_EQ(rule_.span()->behind.worker, 2U);
+  EXPECT_EQ(rule_.span()->behind.step, 41);
   beat(2, 42);
   (void)after(seconds(2));
-  EXPECT_EQ(rule_.behind()->worker, 1U);  // of equal steps the oldest
-  EXPECT_GE(rule_.behind()->quiet, seconds(5));
+  EXPECT_EQ(rule_.span()->behind.worker, 1U);  // of equal steps the oldest
+  EXPECT_GE(rule_.span()->behind.quiet, seconds(5));
   beat(1, std::nullopt, true);
   (void)after(seconds(1));
-  EXPECT_EQ(rule_.behind()->worker, 2U);  // the other has said its last
+  EXPECT_EQ(rule_.span()->behind.worker, 2U);  // the other has said its last
 }
 
 TEST_F(HeartbeatsTest, TheSameStepAgainIsAHeartbeat) {

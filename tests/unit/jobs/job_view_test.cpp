@@ -72,21 +72,26 @@ struct Store {
   std::map<std::string, rendezvous::BeatDocument> beats;
 };
 
-TEST(JobViewTest, TheRankThatIsFurthestBehindIsNamed) {
+TEST(JobViewTest, StepsAreToldAndTheRankThatIsBehindIsNamed) {
   Store store;
   store.run();
   for (int rank = 0; rank < 3; ++rank)
     store.place(rank, "node" + std::to_string(rank));
-  store.beats = {{"t0", {2, 3, 42, 10'000}}, {"t1", {2, 5, 41, 11'000}}, {"t2", {1, 8, 7, 900}}};
+  // The last is of another round.
+  store.beats = {{"t0", {2, 3, 42, 10'000, 43, 11'000}},
+                 {"t1", {2, 5, 41, 11'000, 42, 11'000}},
+                 {"t2", {1, 8, 7, 900, 7, 900}}};
   EXPECT_THAT(
       text_of(store.view(), 20'000),
-      HasSubstr("\n  heartbeats: rank 5 on node1 is furthest behind: step 41, 9.0 s ago\n"));
-  EXPECT_THAT(to_json(store.view(), true),
-              HasSubstr(R"("behind":{"host":"node1","rank":5,"step":41,"heartbeat_ms":11000})"));
-  store.beats.at("t1").step = -1;  // then the age decides
+      HasSubstr("\n  heartbeats: steps 41 to 43; rank 5 on node1 is furthest behind: step 41, "
+                "9.0 s ago\n"));
   EXPECT_THAT(
-      text_of(store.view(), 20'000),
-      HasSubstr("\n  heartbeats: rank 3 on node0 is furthest behind: step 42, 10.0 s ago\n"));
+      to_json(store.view(), true, 20'000),
+      HasSubstr(
+          R"("steps":[41,43],"behind":{"host":"node1","rank":5,"step":41,"heartbeat_ms":11000})"));
+  store.beats = {{"t0", {2, 3, 42, 10'000, 42, 10'500}}};
+  EXPECT_THAT(text_of(store.view(), 20'000), HasSubstr("\n  heartbeats: step 42\n"));
+  EXPECT_THAT(to_json(store.view(), true, 20'000), Not(HasSubstr("behind")));
   store.round.phase = Phase::Stopping;
   EXPECT_THAT(text_of(store.view(), 20'000), Not(HasSubstr("heartbeats")));
 }
@@ -151,7 +156,7 @@ TEST(JobViewTest, ANodeOfTheRoundWithoutAnAgentIsMissing) {
   const std::string text = text_of(store.view());
   EXPECT_THAT(text, HasSubstr("\n  running: node[0,2-3] (ranks 0-3,8-15)\n"));
   EXPECT_THAT(text, HasSubstr("\n  missing: group ranks 1,4 (ranks 4-7,16-19)\n"));
-  EXPECT_THAT(to_json(store.view(), true),
+  EXPECT_THAT(to_json(store.view(), true, 0),
               HasSubstr(R"("absent":[{"host":"","state":"missing","note":"its agent is gone",)"
                         R"("group_rank":1,"ranks":[4,7]},)"));
   store.round.phase = Phase::Gathering;
@@ -299,7 +304,7 @@ TEST(JobViewTest, ASilenceIsToldOnceItIsLong) {
   words.at(store.keys.member("t0")).age_ms = 12'300;
   EXPECT_THAT(text(),
               HasSubstr("\n  silent: node[0,2]: no word for up to 12.3 s, lost after 15.0 s\n"));
-  const std::string json = to_json(jobs_in(store.documents(), words).at(0), true);
+  const std::string json = to_json(jobs_in(store.documents(), words).at(0), true, 0);
   EXPECT_THAT(json, HasSubstr(R"("ranks":[4,7],"word_age_ms":7500,"lease_ms":15000})"));
   EXPECT_THAT(json, HasSubstr(R"("ranks":[12,15]})")) << "nobody knows";
   EXPECT_THAT(text_of(store.view()), Not(HasSubstr("silent")));
@@ -310,11 +315,11 @@ TEST(JobViewTest, WhoHasNotComeToACollectiveIsTold) {
   store.run();
   store.place(0, "node0");
   JobView view = store.view();
-  EXPECT_THAT(to_json(view, true), Not(HasSubstr("collective")));
+  EXPECT_THAT(to_json(view, true, 0), Not(HasSubstr("collective")));
   view.collective = "rank 1 has begun 99 All\x1b[mReduce, the other 100";
   EXPECT_THAT(text_of(view),
               HasSubstr("\n  NCCL: rank 1 has begun 99 All\\x1b[mReduce, the other 100\n"));
-  EXPECT_THAT(to_json(view, true), HasSubstr(R"("collective":"rank 1 has begun 99 )"));
+  EXPECT_THAT(to_json(view, true, 0), HasSubstr(R"("collective":"rank 1 has begun 99 )"));
 }
 
 TEST(JobViewTest, WhatTheRanksOfThisHostHaveUsedIsToldLast) {
@@ -322,12 +327,12 @@ TEST(JobViewTest, WhatTheRanksOfThisHostHaveUsedIsToldLast) {
   store.run();
   store.place(0, "node0");
   JobView view = store.view();
-  EXPECT_THAT(to_json(view, true), Not(HasSubstr("usage")));
+  EXPECT_THAT(to_json(view, true, 0), Not(HasSubstr("usage")));
   view.usage = {{2, 1, "node0", {{1, 2'000, 300'000, 4, 8, 100}}},
                 {2, 0, "node0", {{0, 2'000, 300'000, 4, 8, 100}}}};
   EXPECT_THAT(text_of(view), HasSubstr("\n  usage of 2 ranks of 4 "));
   EXPECT_THAT(text_of(view), HasSubstr("\n    CPU time "));
-  EXPECT_THAT(to_json(view, true),
+  EXPECT_THAT(to_json(view, true, 0),
               HasSubstr(R"("usage":[{"rank":0,"cpu_ms":2000,"peak_kib":300000,"read_kib":4,)"
                         R"("written_kib":8,"switches":100},{"rank":1,)"));
 }
@@ -377,7 +382,7 @@ TEST(JobViewTest, JsonHasEveryNode) {
   store.member("t0").is_host = true;
   store.member("late").host = "node9";
   EXPECT_EQ(
-      to_json(store.view(), false),
+      to_json(store.view(), false, 0),
       R"({"id":"train","state":"running","nnodes":"2:8","round":{"number":2,"phase":"running",)"
       R"("nodes":1,"world_size":4,"waiting":"","reason":"","since_ms":0,"hung":false},"restarts":0,"max_restarts":3,)"
       R"("losses":0,"nodes":[{"host":"node0","address":"10.0.0.1","role":"default",)"

@@ -28,6 +28,7 @@ const Endpoint kThird{"10.0.0.3", 4000};
 
 Options options(bool several_endpoints = false) {
   Options result;
+  result.backend = Backend::C10d;
   result.endpoint = kFirst;
   result.run_id = "job";
   result.max_nodes = 3;
