@@ -33,9 +33,9 @@ struct Worker {
   // The workers' store: what Client::connect() without an endpoint connects to. drun empties it
   // before each start of the workers; torchrun does not.
   Endpoint store;
-  // How often the workers were started again after a failure; 0 where the launcher does not say.
+  // How often the workers were started again after a failure; 0 if the launcher does not say.
   int restart_count = 0;
-  // --rdzv-id, or what the launcher chose; empty where it does not say.
+  // --rdzv-id, or what the launcher chose; empty if it does not say.
   std::string job_id;
 
   bool operator==(const Worker&) const = default;

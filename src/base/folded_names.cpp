@@ -79,7 +79,7 @@ std::string folded_names(const std::vector<std::string_view>& names, std::size_t
   std::map<std::string_view, std::size_t> counts;
   for (const std::string_view name : names)
     ++counts[name];
-  // Where one number of some width has leading zeros, all of that width belong to it.
+  // If one number of some width has leading zeros, all numbers of that width are folded with it.
   std::set<Around> zeros;
   for (const auto& [name, count] : counts)
     if (const auto parts = numbered(name); parts && is_padded(parts->digits))

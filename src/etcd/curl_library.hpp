@@ -1,4 +1,4 @@
-// libcurl, found at run time: drun starts without it, and needs it only where jobs meet at etcd.
+// libcurl, found at run time: drun starts without it, and needs it only if the job meets at etcd.
 #pragma once
 
 #include <curl/curl.h>

@@ -110,7 +110,7 @@ class EtcdKeyValue::Impl : public std::enable_shared_from_this<Impl> {
     const Endpoint& endpoint = options_.cluster.endpoints[member_->endpoint];
     const auto numeric = numeric_addresses(endpoint.host);
     if (!numeric.empty()) {
-      // The name stays where there is one: a certificate may be for it.
+      // A name stays a name: the certificate may be for it.
       if (endpoint.host == "localhost") {
         server_ = HttpServer{endpoint, {"127.0.0.1", "::1"}};
       } else {

@@ -67,7 +67,8 @@ std::string disagreement(const std::string& who,
     const auto theirs = job.find(name);
     return mine == agreement.end() || theirs == job.end() || mine->second != theirs->second;
   };
-  // Where --nnodes was forgotten, nobody may have given the latter.
+  // A node without --nnodes has other defaults of --rdzv-conf, too: naming a flag that nobody may
+  // have given would only confuse.
   if (names.contains(kNodes) && differs(kNodes)) names.erase(kConf);
   std::string said;
   std::string wanted;

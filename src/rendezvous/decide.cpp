@@ -26,7 +26,7 @@ namespace drun::rendezvous {
 namespace {
 
 constexpr std::size_t kMaxShownId = 64;
-// Who was turned away by a full store asks it again within this time.
+// An agent that a full store turned away asks again within this time.
 constexpr Milliseconds kAskedAgain = kRejectedPause + Milliseconds(2'000);
 constexpr std::size_t kMostHosts = 8;  // in one line
 
@@ -198,7 +198,8 @@ std::string lost_text(const Context& c) {
     return node_name(c.state, slot.group_rank, slot.host, "the node") +
            (told ? " leaves the job: " + member->second.document.leave->reason : " is gone");
   }
-  // The store has forgotten who had which place, or is another one: whoever is there has said it.
+  // The store has forgotten who had which rank, or is a new one: the nodes that are there have said
+  // theirs, so the missing rank is the one that nobody has claimed.
   const auto& occupied = c.state.occupied;
   for (int rank = 0; rank < c.state.round.nodes && c.state.vacant > 0; ++rank)
     if (!occupied.contains(rank)) return node_name(c.state, rank, "", "the node") + " is gone";
@@ -241,6 +242,8 @@ void running(Context& c) {
   note_hang(c);
   const bool gone = s.lost > 0 || (s.missing > 0 && c.past(s.grace_until));
   if (const auto until = awaits_failures(s); until && c.now < *until && !gone) return;
+  // A failure before a loss: it has a root cause to show. Whether it costs a restart, stopping()
+  // decides when it is known which nodes are left.
   if (!s.failures.empty()) {
     const auto& [ticket, summary] = s.failures.front();
     stop_round(c, Cause::Failure, describe(summary));
@@ -260,6 +263,8 @@ void running(Context& c) {
     close(c, {});
   } else if (c.config.resize == Resize::Now && makes_larger(c.config, s.round.nodes, s.joiners) &&
              s.succeeded == 0 && s.missing == 0) {
+    // Not once a node is done, whose workers would run again, nor while one is out of touch. A full
+    // house begins at once; otherwise more newcomers are waited for, but not for ever.
     if (c.round().nodes + s.joiners >= c.config.max_nodes ||
         c.past(s.last_join, c.config.quiet_period) ||
         c.past(s.joiners_since, c.config.last_call_timeout))
@@ -446,9 +451,9 @@ std::vector<Successor> successors(const Context& c, const std::vector<const Memb
   return list;
 }
 
-// Of the round that begins. Where a store that nobody had heard of yet was lost, and another one
-// begins in its place, both have a first round: what is said of that one must not count here. Who
-// has been told of it must take this one for the later.
+// Of the round that begins. If a store was lost before anybody had heard of its round, and another
+// one begins in its place, both have a first round: what is said of the lost one must not count
+// here, and agents that were told of it must take this one for the later.
 std::int64_t era(const Context& c) {
   const State& s = c.state;
   const std::string leadership = c.config.ticket + "." + std::to_string(s.epoch);
@@ -502,8 +507,8 @@ void find_successors(Context& c) {
     nodes[static_cast<std::size_t>(slot.group_rank)] = &member->second.document;
     if (member->second.document.is_host) casting = slot.group_rank;
   }
-  // Those of before stay, but for the one whose turn it was: not all may hear of the new ones, and
-  // they must meet.
+  // The old successors stay, except the one that serves now: not every agent may hear of new ones
+  // before this store is lost, and all must go to the same place.
   std::vector<Successor> list;
   const auto own = s.members.find(c.config.ticket);
   const bool hosts = own != s.members.end() && own->second.document.is_host;
@@ -682,16 +687,16 @@ void gathering(Context& c) {
     c.log(round_name(c.round()) + " has ended; waiting for nodes: " + c.round().waiting);
 }
 
-// Whoever leads next, of a store that has lost its sessions perhaps, must wait for those that it
-// does not see.
+// Nodes that nobody sees may still have workers. The next leader, perhaps at a store that has lost
+// its sessions, must know that and wait for them.
 bool is_unsure(const Context& c) {
   const bool others_hold = c.decision.round.phase == Phase::Gathering && c.state.holding > 0;
   return others_hold || !c.past(c.state.unsure_until) ||
          (c.state.missing > 0 && !c.past(c.state.grace_until));
 }
 
-// When the phase that is written now began. A round that runs and that the store forgot began
-// before: the next leader reckons with that.
+// When the phase that is written now began. If a round runs that the store has forgotten, it began
+// earlier: the next leader needs that time for --min-runtime.
 std::int64_t phase_since_ms(const Context& c) {
   const State& s = c.state;
   const RoundDocument& round = c.decision.round;

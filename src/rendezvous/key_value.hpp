@@ -92,8 +92,8 @@ struct LinkEvent {
   std::string detail;                   // endpoint and cause, for the user
   std::chrono::milliseconds silent{0};  // Down, no answer came: since the store was last heard
   std::size_t most_writes = 0;          // Up, NewSession: of one transaction; 0: not said
-  // Up, NewSession, where stores succeed one another: 1 for the first, more for each that came
-  // after it. 0: this store has no successors.
+  // Up, NewSession: which store of the job this is, 1 for the first, higher for each successor. 0:
+  // this store has no successors.
   std::int64_t generation = 0;
   // At a later generation than before: for how long from now on workers may run that an
   // earlier store let run; less what Keys::silence says.
@@ -153,8 +153,8 @@ struct Successor {
 // age never says it; others do it after each Up and NewSession, and often enough later.
 struct Renewed {
   std::chrono::steady_clock::time_point sent;
-  // Where stores succeed one another: that store's last settled round. A majority of the nodes of
-  // the round that was settled before knows of this one.
+  // If the store has successors: its last settled round. A majority of the nodes of the round that
+  // was settled before knows of this one.
   std::int64_t settled_era = 0;
   int settled_round = 0;
 };

@@ -64,8 +64,9 @@ void Leader::on_snapshot(const WatchSnapshot& snapshot, Time now) {
     outbox_.unwatch(std::exchange(look_, 0));
   }
   if (snapshot.watch != watch_) return;
-  // The store may have been set back meanwhile. Who had come back within the grace may be out of
-  // touch again, and have workers. A store that knows a round of this leader knows its nodes, too.
+  // The store may have been set back while this leader looked away. Nodes that had come back within
+  // the grace may be out of touch again, and have workers, so the grace begins anew; not if the
+  // store knows a round that this leader planned, because then it knows that round's nodes, too.
   if (std::exchange(looked_away_, false) && grace_until_ && state_ != nullptr &&
       state_->round.number != planned_)
     grace_until_ = now + config_.keep_alive;
@@ -86,7 +87,7 @@ void Leader::on_snapshot(const WatchSnapshot& snapshot, Time now) {
     note_facts(entry);
   for (const auto& problem : problems)
     outbox_.log(problem, true);
-  // Of a job that has begun they were told by the leader before.
+  // Not of a job that has begun: the leader before has told those.
   for (const auto& [ticket, member] : state_->members)
     if (state_->round.number == 0 && !known.contains(ticket))
       outbox_.tell({News::What::Joined, ticket, member.document.host, ""});
@@ -122,6 +123,7 @@ void Leader::apply(const Change& change, Time now) {
     outbox_.log(problem, true);
     observe(*state_, config_, ticket, {}, now, problem);
   } else if (document && round.phase != Phase::Closed &&
+             // It tells of a round that this state lacks: the snapshot of a new watch has it.
              ((claims_unknown_round(round, *document) && !state_->planned.contains(ticket)) ||
               is_news(*document))) {
     read_again();
@@ -176,7 +178,7 @@ void Leader::tell_gone(const std::string& ticket) {
                 document.leave ? document.leave->reason : "its session has ended"});
 }
 
-// It knows of a later round than this leader.
+// Its author knows of a later round than this leader.
 bool Leader::is_news(const MemberDocument& document) const {
   const Place& latest = pending_ ? pending_->round.latest : state_->round.latest;
   return document.seen > ran() || (is_unknown(*state_, latest, document.latest) &&
@@ -325,6 +327,7 @@ void Leader::advance(Time now) {
   look_for_other_jobs(now);
   compare_facts();
   Decision decision = decide(*state_, config_, now);
+  // A store that is full may still take a short outcome, so the last attempt is spent on that.
   if (rejections_.any() && decision.outcome) {
     shorten(keys_, decision);
   } else if (rejections_.last_attempt(now) && !decision.writes.empty()) {

@@ -91,8 +91,8 @@ void MemberAgent::on_link_up(const LinkEvent& event, Time now) {
     settled_.reset();
   }
   // Too late: our session is gone and the others may have gone on without us. Staying down lets
-  // trouble_outcome() end this agent. Where stores succeed one another it comes back as one that
-  // joins: its workers have ended with their lease, or end when it sees that the job went on.
+  // trouble_outcome() end this agent. If the store has successors, it comes back as a newcomer
+  // instead: its workers have ended with their lease, or end when it sees that the job went on.
   if (new_session && was_up_ && !up_ && now - out_of_touch_since_ > config_.keep_alive) {
     if (!may_come_back()) return;
     lease_over_ = held_ != 0;  // the guardian's word of it may come later
@@ -122,7 +122,8 @@ void MemberAgent::on_link_up(const LinkEvent& event, Time now) {
   }
 }
 
-// Of a settled round is what the store calls so, or one that a majority knows of which says that.
+// The store names its last settled round, of which a majority knows. If this node's place is in
+// that round, whoever has a majority knows of this node.
 void MemberAgent::on_renewed(const Renewed& event) {
   alive_ = std::max(alive_.value_or(event.sent), event.sent);
   settled_era_ = event.settled_era;
@@ -132,8 +133,8 @@ void MemberAgent::on_renewed(const Renewed& event) {
   firm_ = true;
 }
 
-// Which nodes this agent speaks for: those of the last round. Where the round and this node's place
-// in it are, is known together only.
+// Votes as a node of the last round. The round and this node's place in it are in two documents:
+// both must be current.
 void MemberAgent::speak() {
   if (!spoke_ || !round_.current || !assignment_.current || !round_.document) return;
   const RoundDocument& round = *round_.document;
@@ -455,7 +456,8 @@ void MemberAgent::tell_of_hang() {
 
 void MemberAgent::follow(Time now) {
   if (stop_ || leave_ || ending_) {
-    // Who is out of touch has no time left; who has given up, or was told so by the leader, does.
+    // Out of touch with the store there is no time for a grace, because the lease runs out; a node
+    // that gave up by itself, or was told to by the leader, has that time.
     const bool out_of_touch = ending_ && ending_->end == End::StoreLost && !given_up_ && !outcome_;
     return stop_workers(stop_    ? stop_->reason
                         : leave_ ? leave_->reason

@@ -180,7 +180,8 @@ class MemberAgent {
   Time resumed_at_;                // ... to this one
   std::optional<Time> alive_;      // the session was, when last heard of it
   std::optional<Time> renewed_;    // the lease of the workers; nullopt: the session does not age
-  // As alive_, since when its place is one of a settled round; where stores succeed one another.
+  // As alive_, but only while its place is one of a settled round; used if the store has
+  // successors.
   std::optional<Time> settled_;
   std::int64_t settled_era_ = 0;
   // Its place follows from one in a settled round, round by round: whoever knows of the settled one

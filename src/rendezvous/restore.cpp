@@ -104,7 +104,8 @@ RoundDocument round_of_members(Found& found, const RoundDocument& seen) {
       round.number = std::max(d.left, d.seen);
       round.phase = Phase::Gathering;
     }
-    // What was left may never have run: a part of the decision to start it is enough for that.
+    // A node may have left a round that never ran: to leave it, a part of the decision to start it
+    // is enough. So `left` does not count here.
     round.ran = std::max({round.ran, d.seen, d.claim ? d.claim->round : 0});
   }
   round.brief = round.brief && round.phase == Phase::Stopping;
@@ -284,7 +285,7 @@ void wait_until_sure(State& state, const Config& config, const State* previous, 
     state.unsure_until = std::max(state.unsure_until.value_or(now), *state.grace_until);
 }
 
-// What somebody knows of whose majority counts.
+// What one source knows about whose majority counts.
 struct Latest {
   Place place;
   Place before;
@@ -305,10 +306,11 @@ std::vector<Latest> all_latest(const State& state, const Found& found, const Sta
   return all;
 }
 
-// Where the founders of several endpoints lose their first store and begin another one, each may
-// have a first round, of an origin of its own. One at most was settled; the other's nodes have
-// started nothing, and come to this store in the end. What that one was called says nothing. The
-// present round of this store is its own; at a store that has none, what is settled tells.
+// If the founders of several endpoints lose their first store and begin another one, each store may
+// have a first round with an origin of its own. At most one of the two was settled; the nodes of
+// the other have started nothing and come to this store in the end, so its place counts for nothing
+// here. The origin that counts is that of this store's own round or, if it has none yet, that of
+// the settled one.
 void choose_latest(State& state, const std::vector<Latest>& all) {
   const bool has_own = state.round_written && state.round.latest.exists();
   const Place root = has_own ? state.round.latest : Place{state.succession.settled_era};
@@ -330,8 +332,8 @@ void choose_latest(State& state, const std::vector<Latest>& all) {
   }
 }
 
-// Whose majority counts, as far as anybody knows; and who of them has not been heard of. A store
-// that has a round document may be behind it only where it is a later one.
+// Finds whose majority counts, as far as anybody knows, and which of those nodes have not been
+// heard of. Only a later store can know less than its own round document says.
 void find_latest(State& state, const Found& found, const State* previous,
                  const RoundDocument& seen) {
   choose_latest(state, all_latest(state, found, previous, seen));
@@ -348,7 +350,7 @@ void find_latest(State& state, const Found& found, const State* previous,
   for (const auto& member : found.members)
     hear(member.document.latest);
   std::for_each(found.gone.begin(), found.gone.end(), hear);
-  // Who was there once, and is not any more, has ended its session here.
+  // A node that was here once and is not any more has ended its session here.
   if (previous == nullptr || previous->epoch != state.epoch) return;
   const auto was_known = [&](const Place& place) {
     const auto& others = previous->others;

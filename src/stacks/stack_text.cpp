@@ -112,7 +112,7 @@ std::string groups_text(const StackReport& report, Kind kind, const TextOptions&
   return text;
 }
 
-// Other threads and children as numbers, where they are not shown.
+// How many other threads and children there are, if they are not shown.
 std::string others(const StackReport& report) {
   std::string text;
   for (const auto& [kind, what] :

@@ -55,7 +55,7 @@ enum class Question {
 [[nodiscard]] constexpr bool may_ask(uid_t self, uid_t asker) {
   return asker == self || asker == 0;
 }
-// Whoever asks believes what their own agents say, and root's; root those of all users.
+// A user believes their own agents and root's; root believes those of all users.
 [[nodiscard]] constexpr bool may_answer(uid_t self, uid_t agent) {
   return agent == self || agent == 0 || self == 0;
 }

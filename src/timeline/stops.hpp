@@ -19,8 +19,8 @@ struct Stop {
   const Entry* cause = nullptr;  // what went wrong first; nullptr: nothing did
 };
 
-// Of every round that any entry names. The leader says which failure counts; where its file is
-// missing, the first one does, then the loss of a node, then a limit.
+// The stop of each round that any entry names. The leader says which failure counts; if its file is
+// missing, the first failure counts, then the loss of a node, then a limit.
 [[nodiscard]] std::map<RunRound, Stop> stops_of(const Log& log,
                                                 const std::vector<std::size_t>& runs);
 

@@ -96,7 +96,7 @@ class Maker {
     }
   }
 
-  // Where the events of another say about an agent that it is gone.
+  // When the events of another agent say that an agent is gone.
   std::map<std::size_t, std::int64_t> losses() const {
     std::map<std::size_t, std::int64_t> lost;
     for (const Entry& entry : log_.entries)

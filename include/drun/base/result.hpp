@@ -36,7 +36,7 @@ class Error {
   std::string what_;
 };
 
-// What Result::value() throws where there is none; what() is the error's sentence. For programs
+// What Result::value() throws if there is none; what() is the error's sentence. For programs
 // that would rather have exceptions:
 //
 //   const drun::Worker worker = drun::worker().value();
@@ -105,7 +105,7 @@ class [[nodiscard]] Result {
     return mapped(std::move(*this), std::forward<Function>(function));
   }
 
-  // The same where `function` itself gives a Result.
+  // The same if `function` itself gives a Result.
   template <typename Function>
   [[nodiscard]] auto and_then(Function&& function) const& {
     return chained(*this, std::forward<Function>(function));

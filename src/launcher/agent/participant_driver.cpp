@@ -74,7 +74,7 @@ void ParticipantDriver::renew_lease(Time sent) {
   if (lease_) parts_.workers.renew_lease(sent, *lease_);
 }
 
-// As when the agent itself dies: a job that can change its size goes on without this node.
+// The same as if the agent had died: a job that can change its size goes on without this node.
 void ParticipantDriver::on_guardian_lost(const std::string& reason, Time now) {
   parts_.status.state(reason + "; its workers were killed");
   if (is_elastic(parts_.options)) return leave_job(reason, kDrunFailed, now);
@@ -256,7 +256,7 @@ void ParticipantDriver::perform(rendezvous::CompareFactsAction& action) {
   compare_facts();
 }
 
-// Of thousands of nodes it takes longer than this loop may.
+// In a thread: with thousands of nodes it takes longer than this loop may be held up.
 void ParticipantDriver::compare_facts() {
   if (parts_.files == nullptr || comparing_ || !to_compare_) return;
   comparing_ = true;

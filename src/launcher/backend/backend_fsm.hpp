@@ -99,7 +99,7 @@ class BackendFsm {
   // The connection broke; the link tries again by itself. `dispensable`: the store has never
   // confirmed that it knows this agent, so that nothing is lost if it begins anew.
   BackendStep on_link_down(const std::string& cause, bool dispensable, Time now);
-  // Who was asked for the store says that it is there, before this agent was let in.
+  // The server that this agent asked to be let in says that the store is at `place`.
   BackendStep on_moved(const Endpoint& place, Time now);
   BackendStep on_link_failed(const std::string& detail, bool dispensable, Time now);
   void on_link_closed();

@@ -53,7 +53,7 @@ void BackendLink::start() {
   advance(fsm_.start(Clock::now()));
 }
 
-// What nobody can be reached by shows only when workers wait for one another in vain.
+// Checked now: a wrong --local-addr would show only when workers wait for one another in vain.
 void BackendLink::check_local_address() {
   if (!options_.local_addr || *options_.local_addr == options_.endpoint.host) return;
   const std::string& given = *options_.local_addr;
@@ -160,8 +160,8 @@ void BackendLink::perform(Found) {
   look_up_unknown();
 }
 
-// Nobody waits for another's name, which may have no address yet, and no answer of a name server.
-// This agent's own may not, either.
+// The names are looked up side by side, because any of them may have no address yet, or a name
+// server that does not answer; this agent's own endpoint, too.
 void BackendLink::look_up(std::size_t endpoint) {
   look_ups_[endpoint]->ask(options_.endpoints[endpoint], [this, endpoint](const Result<bool>& own) {
     own_[endpoint] = own;
@@ -173,6 +173,8 @@ void BackendLink::look_up(std::size_t endpoint) {
         std::all_of(own_.begin(), own_.end(), [](const auto& each) { return each.ok(); });
     if (looking_up_ == 0) look_up_again_.reset();
     if (looking_up_ == 0 && !listed_ && !all) look_up_again_ = Clock::now() + kLookUpAgain;
+    // Begins when every name is answered for, and anew if a late answer shows that one of the
+    // endpoints is this agent's own: from then on it waits there for the others.
     if (is_new || (!began && looking_up_ == 0)) begin_founding();
     arm_timer();
   });
@@ -246,7 +248,7 @@ std::vector<Endpoint> BackendLink::known_endpoints() const {
   return options_.endpoints.empty() ? std::vector{options_.endpoint} : options_.endpoints;
 }
 
-// What is there may be asked without a look-up.
+// Those that can be asked without a name look-up.
 std::vector<Endpoint> BackendLink::known_addresses() const {
   std::vector<Endpoint> result;
   for (const auto& each : options_.endpoints)
@@ -493,7 +495,8 @@ void BackendLink::perform(Stand) {
   follow(succession_->on_stand_failed(Clock::now()));
 }
 
-// The store that it leaves must not hear of its end any more: it does not count there.
+// The store that this agent leaves must not hear of its death any more, so the farewells change
+// with the move.
 void BackendLink::move_to(const Endpoint& endpoint) {
   standing_.on_moved(endpoint);
   link_->go_to(endpoint);
@@ -529,19 +532,19 @@ void BackendLink::on_link_event(rendezvous::LinkEvent event) {
       link_->moved())
     return advance(fsm_.on_moved(*link_->moved(), Clock::now()));
   const auto known_as = fsm_.state();
-  // Of several attempts to find a store the rendezvous hears once.
+  // The rendezvous hears of the loss once, not of each attempt to find another store.
   const bool again =
       event.link == rendezvous::Link::Down && succession_ && succession_->is_broken();
   const auto elsewhere = look_elsewhere(event);
   note_session(event.link);
   advance(on_link(event));
   if (fsm_.has_joined() && !again) calls_.event(event);
-  // Unless it has begun anew, or has left.
+  // Not if advance() has started over or left: then the search belongs to the old link.
   if (fsm_.state() == known_as) return follow(elsewhere);
   keep_lookout();
 }
 
-// What only this class knows.
+// Adds what only this class knows: the store's generation, whether it is here, and where.
 void BackendLink::complete(rendezvous::LinkEvent& event) {
   using enum rendezvous::Link;
   if (!succession_ || (event.link != Up && event.link != NewSession)) return;
@@ -581,8 +584,8 @@ void BackendLink::note_session(rendezvous::Link link) {
   calls_.session(std::move(last));
 }
 
-// What is said for this agent when it was killed. Its own store was killed with it: whoever has the
-// port then is another, and must not be taken for one that has heard.
+// What the helpers say for this agent if it is killed. A store that it hosts dies with it, so that
+// one is not told: whatever has the port by then is another program.
 Farewells BackendLink::farewells() const {
   return {standing_.hosts() ? std::nullopt : link_->farewell(), proofs_for_others()};
 }

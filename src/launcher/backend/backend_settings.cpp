@@ -24,11 +24,11 @@ constexpr milliseconds kLocalGrace{12'000};
 constexpr int kHeartbeats = 6;  // in the keep-alive limit
 constexpr int kSpare = 2;       // of these, beyond the limit
 
-// Where stores succeed one another, agents ask twice as often, since the store's own news of a
-// majority is as old as one such pause, too, and look for a store that has gone four times as
-// often: so an outage as long as the limit is survived, and of the lease there is a quarter of a
-// heartbeat left, and mostly much more, for agents that go elsewhere. From the last word of the
-// store:
+// If the store has successors, agents send heartbeats twice as often, because the store's own
+// knowledge of its majority may be one such pause old, too; and they look for a lost store four
+// times as often. So a job survives an outage as long as the limit, and agents that go to a
+// successor still have a quarter of a heartbeat of their lease left, usually much more. Counted
+// from the last word of the store:
 milliseconds longest_silence(milliseconds outage) {
   return outage + 3 * outage / (4 * kHeartbeats);
 }
@@ -37,12 +37,12 @@ milliseconds longest_silence(milliseconds outage) {
 // and no other can be: a job that has lost it only waits for it to come back.
 constexpr int kSuccessors = 3;
 
-// Who has the store of a job that has moved tells the endpoint 50 times a second.
+// If a job's store has moved, the agent that has it tells the endpoint so 50 times a second.
 constexpr milliseconds kListening{75};
 
 // How long the store may be out of reach.
 milliseconds longest_outage(const Options& options, bool hosting) {
-  // Where the only node has the store, nobody can go on without it.
+  // If the only node has the store, nobody can go on without it.
   const bool alone = hosting && options.max_nodes == 1;
   if (options.backend == Backend::Standalone || options.local_node >= 0 || alone) return kForever;
   return options.conf.keep_alive_interval * options.conf.keep_alive_max_attempt;
@@ -116,7 +116,7 @@ store::ControlOptions control_options(const Options& options, bool hosting,
   result.read_timeout = options.conf.read_timeout;
   if (successors(options) > 0) {
     result.job = rendezvous::Keys(options.run_id).prefix;
-    // When to look elsewhere is decided by who knows where (succession_fsm.hpp).
+    // SuccessionFsm decides when to look elsewhere, since it knows where else the store may be.
     result.keep_alive = kForever;
     result.majority_timeout = longest_silence(outage);
     result.tell_refusal = true;

@@ -98,8 +98,9 @@ std::optional<Endpoint> FoundingFsm::job_store(Time now) const {
   return store;
 }
 
-// All who see the same go to the same place. As long as anybody knows of the job none begins,
-// although its store is not where it is said to be: it may be on its way to another node.
+// Agents that get the same answers go to the same place. As long as anybody knows of the job, no
+// store is founded, even if the job's store is not where it is said to be: it may be on its way to
+// another node.
 std::optional<Endpoint> FoundingFsm::place_to_found(Time now) const {
   std::optional<Endpoint> waiting;
   bool all_asked = true;

@@ -17,7 +17,7 @@
 
 namespace drun::launcher {
 
-// What helps where agents were given different lists.
+// Advice for agents that were given different lists.
 inline constexpr const char* kSameList =
     "; give all nodes the same --rdzv-endpoint, in the same order";
 
@@ -43,8 +43,8 @@ class FoundingFsm {
     // A job that runs tells a new agent within this time where its store is, if it may be told.
     Duration listening{300};
     Duration pause{1'000};  // until a place that has turned this agent away is tried again
-    // What the endpoints have said is older than what such a place says of the store: for so long
-    // only an endpoint that knows of a store counts.
+    // When a place turns this agent away and points to a store, the endpoints' answers are older
+    // than that news. For so long only an endpoint that knows of a store counts.
     Duration stay{1'000};
     int hops = 4;  // from one place that points to another, at a time
   };
@@ -73,7 +73,7 @@ class FoundingFsm {
  private:
   using enum State;
 
-  // Of the states that differ only in how long ago the start was, the present one.
+  // Some states differ only in how long ago the start was: the one of them that holds now.
   [[nodiscard]] State at_time(State state, Time now) const;
   [[nodiscard]] bool is_somewhere() const { return state_ >= ToldEarly; }
   Step decide(Time now);

@@ -114,10 +114,11 @@ bool SuccessionFsm::has_been_at(const Endpoint& store) const {
   return std::find(been_at_.begin(), been_at_.end(), store) != been_at_.end();
 }
 
-// Those whose store this agent has lost come last. Where a successor serves, its place in the list
-// goes to another, of whom not all may hear before that store is lost, too: all begin with the same
-// one nevertheless. Otherwise each would be one ahead of the others, at every turn.
-// The lost store is the very last: it may be in touch again, and the others with it.
+// Successors whose store this agent has lost come last, and after them the lost store itself, which
+// may be in touch again with the others. While a successor serves, another node takes its place in
+// the list, and not every agent may hear of that before this store is lost, too. All agents must
+// begin with the same successor nevertheless: otherwise one would be a step ahead of the others at
+// every turn.
 SuccessionPlan SuccessionFsm::to_be_asked() const {
   SuccessionPlan plan{{}, std::nullopt, plan_.nodes};
   for (const bool lost : {false, true}) {
@@ -156,6 +157,7 @@ SuccessionStep SuccessionFsm::ask(Time now) {
     at_ = 0;
     const auto pass = std::chrono::ceil<Duration>(now - std::exchange(pass_began_, now));
     turn_ = std::min(limits_.longest_turn, std::max(2 * turn_, pass));
+    // All of them refused at once: without a pause this would spin.
     if (!std::exchange(any_waited_, false)) return pause(now);
   }
   if (asked_.successors.empty()) return pause(now);

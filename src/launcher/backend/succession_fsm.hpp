@@ -21,8 +21,8 @@ struct SuccessionPlan {
   std::vector<Endpoint> successors;  // in the order in which they are asked
   std::optional<std::size_t> own;    // which of them this agent is
   int nodes = 0;                     // of the round
-  // Nobody of the job runs the store, as with a drun-store: who does may start it again, so it is
-  // waited for even if nobody listens there.
+  // The store is not run by the job itself (a drun-store): whoever runs it may start it again, so
+  // the agents wait for it even if nothing listens there.
   bool store_may_return = false;
 
   bool operator==(const SuccessionPlan&) const = default;

@@ -32,7 +32,7 @@ class SuccessorStore {
 
   // Serves a fresh store at the port; what it has served so far is gone, but for what it has heard
   // of the deaths of nodes: whoever says them says them once. Says where this agent itself reaches
-  // it. Who waits at the port is served.
+  // it. Connections that wait at the port are served.
   Result<Endpoint> stand(const store::ServerOptions& options);
   // Says there where the job's store is, and serves nobody. `options`: of a store that is to begin
   // now.
@@ -42,8 +42,8 @@ class SuccessorStore {
   // does not stand.
   [[nodiscard]] bool wait_again() { return stands() && server_->point_to(0, {}); }
   [[nodiscard]] const Endpoint& own() const { return own_; }
-  // Whether that is where others reach it, a numeric address: ports tell the agents of one machine
-  // apart that listen at all of its addresses, addresses those that do not.
+  // Whether `place`, a numeric address, is this store as others reach it. Agents of one machine
+  // that listen at all of its addresses differ by port, those that listen at one differ by address.
   [[nodiscard]] bool is_at(const Endpoint& place) const;
   // Serves no more, and forgets everything but deaths; all connections end. The port is still held.
   void step_down();

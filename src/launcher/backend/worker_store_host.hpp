@@ -1,5 +1,5 @@
-// What MASTER_ADDR and MASTER_PORT name in a round in which this node has group rank 0: the
-// workers' store that this agent hosts, or a port that the worker of rank 0 binds itself.
+// Provides MASTER_ADDR and MASTER_PORT for rounds in which this node has group rank 0: a workers'
+// store in this agent, or a free port that the worker of rank 0 binds itself.
 #pragma once
 
 #include <cstdint>

@@ -1,4 +1,4 @@
-// The stacks of Python programs, by py-spy or pystack where one of them is installed.
+// The stacks of Python programs, taken by py-spy or pystack, if one of them is installed.
 #pragma once
 
 #include <sys/types.h>

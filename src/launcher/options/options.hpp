@@ -133,7 +133,7 @@ struct MeetingChoices {
   std::string network;    // where this node is in it, for RankOrder::Topology
   std::string job_flags;  // that say which job at the endpoint it is, if --rdzv-id alone does not
   Preflight preflight = Preflight::Warn;
-  // After so many restarts that a node cost by itself a spare gets its place; 0: never.
+  // A node that has cost this many restarts by itself gives its place to a spare; 0: never.
   int exclude_after = 2;
   std::string exclude_file;  // the list of hosts that are known to be bad; empty: there is none
   std::map<std::string, std::string> excluded_hosts;  // those on it, and why
@@ -256,8 +256,9 @@ struct Options : WorkerSpec, MeetingChoices {
   // -H, --hostfile: drun starts the agents of other hosts; the rest of this is as the first of them
   // will read it. Nullopt: drun is the agent of this one.
   std::optional<hosts::StartPlan> start;
-  // The command to become, because drun is to run in a step of the scheduler, and this is none; the
-  // rest of this is as far as it is known here. Empty: drun is where it should be.
+  // The command to exec instead, if drun must run in a step of the scheduler and this process is
+  // not in one; the other options are then only what is known here. Empty: drun is where it should
+  // be.
   std::vector<std::string> instead;
   std::string instead_mark;  // "NAME=value", for its environment
   // For drun's own log, at info: what the scheduler said. Empty: nothing.

@@ -238,10 +238,12 @@ void GuardianLoop::on_started(WorkerId id, const SpawnResult& result) {
   spawned.id = id;
   spawned.pid = result.pid;
   emit(spawned);
+  // It may have ended before its start was heard of here.
   if (starting.end) return on_exit(id, *starting.end);
   any_child_ = true;
   workers_[id] = result.pid;
   ids_[result.pid] = id;
+  // Those that came while it was being started, and had no process id to go to.
   for (const int signal : starting.signals)
     signal_group(result.pid, signal);
 }
@@ -315,6 +317,7 @@ void GuardianLoop::begin_stop(int signal, milliseconds grace, bool asked_for) {
     stop_.emplace();
     stop_->deadline = deadline;
   } else if (!stop_->killing) {
+    // A second stop may shorten the grace and never lengthens it.
     stop_->deadline = std::min(stop_->deadline, deadline);
   }
   stop_->asked_for |= asked_for;

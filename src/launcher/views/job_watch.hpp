@@ -35,7 +35,7 @@ class JobWatch {
 
   // Null: nothing is known yet. What was known last stays, while the store is away, too.
   [[nodiscard]] const jobs::Documents* documents() const { return known_ ? &documents_ : nullptr; }
-  // What the store holds has come since begin(), or is not to be had.
+  // The store's first snapshot since begin() has come, or none will.
   [[nodiscard]] bool settled() const { return came_ || !wanted_ || link_ == nullptr || rejected_; }
 
  private:

@@ -19,7 +19,7 @@ namespace {
 constexpr std::chrono::milliseconds kTailLimit{200};
 constexpr std::chrono::milliseconds kOtherTailLimit{20};  // for each of perhaps hundreds
 
-// Of signals that mean a mistake in the program, where a core is wanted.
+// Signals that mean a mistake in the program: the report should name the core file.
 bool crashed(int signal) {
   for (const int each : {SIGABRT, SIGBUS, SIGFPE, SIGILL, SIGSEGV, SIGSYS, SIGTRAP})
     if (signal == each) return true;

@@ -20,7 +20,7 @@ Supervision::Supervision(const WorkerSpec& spec, std::string host, ProcessRunner
       notices_(spec.warn_before) {}
 
 void Supervision::start(const rendezvous::Assignment& assignment, Time now) {
-  // What cost the job time between two rounds.
+  // Processes that had to be killed have held up this round.
   if (const auto killed = describe_killed(group_.stopped_ranks()); !killed.empty())
     log::info("{}", killed);
   // With several nodes the leader says it, for all of them.
@@ -69,7 +69,8 @@ WorkerNews Supervision::on_event(const process::GuardianEvent& event, Time now) 
   if (const auto* lost = std::get_if<process::GuardianLost>(&event)) {
     news = heard(group_.abandon(now));
     news.guardian_ended = process::describe(*lost);
-    // What killed it may have killed a worker first.
+    // What killed the guardian (the kernel out of memory, for example) may have killed a worker
+    // first.
     if (!last_failure_.empty()) news.guardian_ended += ", after " + last_failure_;
     phase_ = Phase::Lost;
     return news;

@@ -64,7 +64,7 @@ void WorkerSupervisor::on_time() {
   supervision_.warn_of_end(now, std::chrono::system_clock::now());
 }
 
-// Whoever asks for it is in the middle of something else.
+// Posted: the caller is in the middle of another event and must not hear of this one inside it.
 void WorkerSupervisor::sweep() {
   WorkerNews news = supervision_.sweep();
   if (!news.swept) return;

@@ -236,10 +236,12 @@ void ClientFsm::on_time(Time now) {
       calls_.erase(calls_.begin() + static_cast<std::ptrdiff_t>(i));
     } else if (const auto cancel = tcpstore::opcode_of(version_, Op::CancelWait);
                is_wait(active.now()) && !active.cancelling && cancel) {
+      // The server confirms that it waits no longer, so the connection stays usable.
       active.cancelling = true;
       active.deadline = now + kCancelLimit;
       append(std::string(1, static_cast<char>(*cancel)));
     } else if (active.step > 0 && !active.extended) {
+      // Its wait ended in time: what follows is a quick request, and may not have had its share.
       active.extended = true;
       active.deadline = now + kCancelLimit;
     } else {

@@ -140,6 +140,7 @@ void ControlFsm::on_connected(Time now) {
   if (phase_ != Phase::Connecting) return;
   phase_ = Phase::Handshake;
   handshake_ = HandshakeStep::AwaitsWelcome;
+  // A successor answers only when a majority has come to it.
   phase_deadline_ = visiting_ ? give_up_ : now + std::min(kHelloLimit, options_.read_timeout);
   control::encode_opening(output_);
   if (session_) {
@@ -168,7 +169,8 @@ void ControlFsm::on_disconnected(const std::string& cause, Time now) {
     return;
   }
   if (phase_ == Phase::Handshake && handshake_ == HandshakeStep::AwaitsWelcome) {
-    // What came fits so far: it may be the beginning of a welcome that the network has cut off.
+    // What came fits so far: it may be the beginning of a welcome that the network has cut off. A
+    // server that this client has used or was sent to is a store: it is only tried again.
     if (!had_session_ && !visiting_ && ++handshakes_refused_ >= kHandshakesRefused) {
       fail(to_string(options_.endpoint) + " is not a drun store: " +
            (input_.empty() ? "it closes the connection when it is greeted"
@@ -228,8 +230,9 @@ void ControlFsm::on_received(std::string_view bytes, Time now) {
   if (wanted_connection() == connection) input_.erase(0, used);
 }
 
-// Of a client that votes it is as old as the majority's last word, too: what is kept back here
-// might be what its lease lacks while it goes to another store.
+// A client that votes hears of renewals more often: the store's word is itself as old as the
+// majority's last one, and time that is kept back here would be missing from the lease while the
+// client goes to another store.
 void ControlFsm::renewed(Time sent) {
   const ElectorateId settled = voter_.vote().settled.electorate;
   const milliseconds least = heartbeat_interval() / (votes() ? 4 : 2);
@@ -311,6 +314,7 @@ void ControlFsm::lost(const std::string& cause, Time now, milliseconds silent, b
     events_.emplace_back(std::move(link));
     return;
   }
+  // Without a connect_timeout the first connection has one attempt.
   const bool single = !had_session_ && options_.connect_timeout <= milliseconds(0);
   if (single || now >= give_up_) {
     const std::string tried = single ? "" : " within " + to_text(give_up_ - started_);

@@ -33,7 +33,7 @@ Error late(Client& client, const std::vector<std::string>& keys, const Error& er
                                  ": timed out: " + ranks_text(missing) + " did not come");
 }
 
-// One value after the other, where the server cannot give them together.
+// One value after the other, for a server that cannot give them together.
 Result<std::vector<std::string>> get_each(Client& client, const std::vector<std::string>& keys,
                                           Client::Deadline deadline) {
   const Status all = client.wait(keys, time_left(deadline));

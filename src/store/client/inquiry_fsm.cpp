@@ -100,7 +100,8 @@ void InquiryFsm::on_reply(const control::Reply& reply, Time now) {
     answer_ = {NoAnswer, std::string(error->text), 0, {}};
   } else if (const auto* moved = std::get_if<control::Moved>(&reply)) {
     const Endpoint place{std::string(moved->host), moved->port};
-    // Where every machine finds itself is no place, unless all of it is on this one.
+    // A loopback address leads each machine to itself, so it is of use only if the server is on
+    // this machine.
     const bool usable = !numeric_addresses(place.host).empty() && place.port != 0 &&
                         (peer_is_loopback_ || !is_loopback_address(place.host));
     if (moved->generation == 0)

@@ -21,7 +21,7 @@ using std::chrono::milliseconds;
 
 // A request that does not wait is answered at once; what is left of a time limit may be nothing.
 constexpr milliseconds kRequestLimit{5000};
-// Between two looks, where the store cannot cancel a wait, or there is nothing to wait for.
+// Between two looks, if the store cannot cancel a wait or there is nothing to wait for.
 constexpr milliseconds kPause{200};
 
 Error wrong(const Client& client, const LeaseKeys& keys, std::error_code code,

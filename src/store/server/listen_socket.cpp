@@ -32,7 +32,7 @@ bool try_bind(int fd, const sockaddr* address, socklen_t size) {
 }
 
 // SO_REUSEADDR lets two sockets that do not listen yet share a port; without it a port in TIME_WAIT
-// is refused. So it is asked for only where the port seems to be taken.
+// is refused. So it is set only if the port seems to be taken.
 Result<FileDescriptor> bind_address(const addrinfo& address, const std::string& what) {
   FileDescriptor fd(::socket(address.ai_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
   if (!fd) return Error::from_errno(errno, "open a socket for " + what);

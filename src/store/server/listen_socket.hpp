@@ -10,8 +10,8 @@
 namespace drun::store {
 
 // Binds every address of the endpoint's host that is this machine's, all to one port; port 0: any
-// free one. An empty host is all interfaces, IPv6 and IPv4 by one socket, or IPv4 alone where there
-// is no IPv6. The error names the endpoint and the cause.
+// free one. An empty host is all interfaces, IPv6 and IPv4 by one socket, or IPv4 alone if there is
+// no IPv6. The error names the endpoint and the cause.
 [[nodiscard]] Result<std::vector<FileDescriptor>> bind_endpoint(const Endpoint& endpoint);
 
 // With the kernel's longest backlog. Accepted connections inherit no-delay and keep-alive.

@@ -83,6 +83,7 @@ Peer::State Peer::detect(std::string_view bytes, Fed& fed) {
     case tcpstore::Detection::Status::Decided:
       break;
   }
+  // Both open without a handshake: only the user can tell them apart (--legacy-clients).
   const bool is_2_1 = found.version == TcpStoreVersion::Torch1_13 && context_.old_clients_are_2_1;
   decoder_ = tcpstore::Decoder(is_2_1 ? TcpStoreVersion::Torch2_1 : found.version);
   phase_ = Phase::TcpStore;

@@ -157,8 +157,9 @@ std::optional<Time> Succession::next_deadline() const {
   return next;
 }
 
-// Its nodes may meet at this very store in the end; new ones must not have begun it anew then.
-// Where its round is known it does not matter.
+// A job looks for its store. Its nodes may meet at this very store in the end, and newcomers must
+// not have begun the job anew here by then. If this store knows the round of the job, that does not
+// matter.
 void Succession::hear_that_it_looks(const control::Find& request, Time now) {
   const bool begins = options_.is_successor
                           ? options_.is_founding && !is_serving_
@@ -177,8 +178,9 @@ bool Succession::is_sought(std::string_view job, Time now) const {
   return sought != sought_.end() && now < sought->second;
 }
 
-// Founders may have forgotten the job, or never heard of it. Where one has come who knows of its
-// round, they count no more: those who look for a store may have met here.
+// Founders may have forgotten the job, or never have heard of it, so they must not begin it while
+// it looks for its store. Once an agent has come that knows a round of it, a majority of that round
+// decides, not the founders: the job may have met here.
 bool Succession::may_begin(Time now) const {
   if (is_serving_ || !job_) return false;
   if (!options_.is_founding || !is_sought(*job_, now)) return true;

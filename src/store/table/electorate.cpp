@@ -232,8 +232,8 @@ Electorate::Rolls Electorate::rolls() const {
   return all;
 }
 
-// Where nobody is left nobody is against this store. But nobody is against another one, either: so
-// that is not enough to begin with.
+// If no voter is left, nobody is against this store; but nobody is against another one either, so
+// this store may go on, and none may begin.
 bool Electorate::are_enough(const Count& count, std::size_t members, bool casting) const {
   if (count.founding) return 2 * members > count.others;
   if (count.others == 0) return best_.has_value();
