@@ -1,15 +1,13 @@
 // What the workers of a round leave behind on this node besides processes: their shared memory is
 // looked for while they run, and removed when they are gone, unless all of them ended with 0; and
-// GPUs may need a moment to give back the memory of those that were killed. One thread: the agent's
-// loop, which it never blocks.
+// GPUs may need a moment to give back the memory of those that were killed. Does what LeftoversFsm
+// decides. One thread: the agent's loop, which it never blocks.
 #pragma once
 
 #include <chrono>
-#include <cstddef>
 #include <functional>
 #include <memory>
 #include <optional>
-#include <set>
 #include <string>
 #include <vector>
 
@@ -18,8 +16,8 @@
 #include "base/deadline_timer.hpp"
 #include "base/file_desk.hpp"
 #include "launcher/devices/gpu_release.hpp"
-#include "launcher/process/shared_memory.hpp"
 #include "launcher/telling/status_reporter.hpp"
+#include "launcher/watch/leftovers_fsm.hpp"
 #include "launcher/workers/before_start.hpp"
 #include "launcher/workers/supervision.hpp"
 
@@ -51,39 +49,21 @@ class Leftovers final : public BeforeStart {
 
  private:
   struct Shared;
-  struct Look {
-    std::size_t known = 0;
-    std::vector<pid_t> processes;
-  };
-  enum class Gpus { Unknown, None, There };
 
-  void on_timer();
+  void perform(const LeftoversFsm::Steps& steps);
+  void note_files();
+  void look();
+  void sweep();
   void ask_about_gpus();
   void await_gpus();
-  void on_gpus(const Result<GpuAnswer>& answer, Time since);
-  void go_on();
-  void look();
-  void look_later();
-  [[nodiscard]] bool all_ended_well() const;
-  void sweep();
-  void on_swept(const process::SharedMemory::Swept& swept) const;
+  void on_gpus(const Result<GpuAnswer>& answer, std::chrono::milliseconds waited);
   FileDesk& desk();
 
   asio::io_context& io_;
   FileWork& files_;
   const Calls calls_;
-  std::shared_ptr<Shared> memory_;  // null: nobody looks
-  bool begun_ = false;              // what was there before is asked for
-  bool ready_ = false;              // and known
-  bool running_ = false;
-  bool looking_ = false;
-  bool sweeping_ = false;
-  Gpus gpus_;               // that list processes
-  bool asking_ = false;     // whether there are some
-  bool awaiting_ = false;   // that they list none of:
-  std::set<pid_t> gone_{};  // processes of the last round
-  std::size_t known_ = 0;
-  std::chrono::seconds pause_{0};
+  const std::shared_ptr<Shared> memory_;
+  LeftoversFsm fsm_;
   std::optional<FileDesk> desk_;
   DeadlineTimer timer_;
   std::function<void()> over_;  // of the round that waits
