@@ -1,16 +1,11 @@
-// --status-listen: the job's status for browsers, Prometheus and probes. Nothing is computed, and
-// nothing asked of the store, unless a request comes; documents are made in another thread and kept
-// for a second, so that neither many readers nor a large job stand in the agent's way. Who has the
-// job's token may have it take stacks.
+// --status-listen: the job's status for browsers, Prometheus and probes. Who has the job's token
+// may have it take stacks.
 #pragma once
 
 #include <chrono>
 #include <functional>
-#include <map>
 #include <optional>
 #include <string>
-#include <string_view>
-#include <vector>
 
 #include <asio/io_context.hpp>
 
@@ -21,7 +16,8 @@
 #include "launcher/page/page_server.hpp"
 #include "launcher/page/page_sockets.hpp"
 #include "launcher/telling/event_memory.hpp"
-#include "launcher/views/job_watch.hpp"
+#include "launcher/views/page_answers.hpp"
+#include "rendezvous/key_value.hpp"
 #include "status/agent_status.hpp"
 
 namespace drun::launcher {
@@ -49,42 +45,22 @@ class StatusPage {
 
  private:
   using Time = std::chrono::steady_clock::time_point;
-  struct Request {
-    std::string topic;  // what the text of an answer depends on: "json", "open-metrics ranks"
-    PageServer::Answer answer;
-  };
-  struct Kept {
-    Time made;
-    HttpAnswer answer;
-  };
 
   void try_to_listen();
   void on_listening(Result<PageSockets> sockets);
   void serve(const HttpRequest& request, const PageServer::Answer& answer);
-  void ask(std::string topic, const PageServer::Answer& answer);
-  void advance();
-  [[nodiscard]] std::vector<Request> take_due(Time now);
-  void make(std::vector<Request> requests);
   void on_time();
   void arm_timer();
 
   const Options& options_;
-  const std::string host_name_;
-  const std::function<status::AgentStatus()> own_;
-  const EventMemory& events_;
-  JobWatch watch_;
   PageServer server_;
   FileDesk desk_;
   DeadlineTimer timer_;
+  PageAnswers answers_;
   std::optional<PageStacks> stacks_;  // with a token only
-  std::vector<Request> waiting_;
-  std::map<std::string, Kept> kept_;
-  bool making_ = false;
   bool listens_ = false;
   bool closed_ = false;
   std::optional<Time> listen_again_;
-  std::optional<Time> no_longer_;  // is the first snapshot waited for
-  std::optional<Time> watch_until_;
 };
 
 }  // namespace drun::launcher
