@@ -424,8 +424,8 @@ TEST_F(EventReporterTest, WhoGivesUpDoesNotWaitForAHook) {
   reporter.finish(0, [&over] { over = true; });
   EXPECT_FALSE(over) << "the end's hook is waited for";
   reporter.give_up();
-  io_.run();
   EXPECT_TRUE(over);
+  io_.run();
 }
 
 TEST_F(EventReporterTest, OnlyWhoLeadsRunsTheHookOfTheEnd) {

@@ -32,9 +32,9 @@ TEST(LeftoversTextTest, WhatWasRemovedIsNamedUpToThreeFiles) {
 TEST(LeftoversTextTest, AWaitForGpusIsWorthALineIfItWasLongOrInVain) {
   const seconds limit(10);
   EXPECT_EQ(gpu_note({true, -1, 0}, milliseconds(999), limit).text, "");
-  const GpuNote waited = gpu_note({true, -1, 0}, milliseconds(2'300), limit);
+  const GpuNote waited = gpu_note({true, -1, 0}, milliseconds(1'000), limit);
   EXPECT_FALSE(waited.warns);
-  EXPECT_EQ(waited.text, "waited 2.3 s until the GPUs had given back the memory of the last round");
+  EXPECT_EQ(waited.text, "waited 1.0 s until the GPUs had given back the memory of the last round");
   const GpuNote kept = gpu_note({true, 3, 4711}, limit, limit);
   EXPECT_TRUE(kept.warns);
   EXPECT_THAT(kept.text, HasSubstr("GPU 3 has not given back the memory of process 4711"));
