@@ -19,14 +19,8 @@ using Clock = std::chrono::steady_clock;
 
 // A look that gets no answer from the kernel hangs in a thread that is left behind.
 constexpr std::chrono::seconds kLookLimit{20};
-// So may a question to NCCL, which holds much memory then: neither is begun again soon.
-constexpr std::chrono::minutes kLookAgain{5};
 constexpr std::chrono::seconds kPlacesLimit{3};
 constexpr std::chrono::seconds kDumpLimit{5};
-
-// However short the time is, the service waits a while for processes that do not answer it.
-constexpr std::chrono::milliseconds kShortestAnswer{1'000};
-constexpr std::chrono::milliseconds kLongestAnswer{10'000};
 
 // All processes of this node's workers.
 std::set<pid_t> processes_of(const hang::NodeLook& look) {
@@ -67,13 +61,13 @@ HangWatch::HangWatch(asio::io_context& io, std::optional<std::chrono::millisecon
       on_doubt_(std::move(on_doubt)),
       timer_(io, [this] { look(); }) {
   if (!timeout) return;
-  stillness_.emplace(*timeout);
+  judge_.emplace(*timeout);
   desk_.emplace(io, [] {});
   aside_.emplace(io, [] {});
 }
 
 void HangWatch::start() {
-  if (desk_) timer_.set(Clock::now() + stillness_->interval());
+  if (desk_) timer_.set(Clock::now() + judge_->interval());
 }
 
 void HangWatch::cancel() {
@@ -94,64 +88,53 @@ void HangWatch::look() {
   auto ranks = watched();
   if (ranks.empty()) {
     on_look({Clock::now(), {}});
-    return timer_.set(Clock::now() + stillness_->interval());
+    return timer_.set(Clock::now() + judge_->interval());
   }
-  const auto before = std::make_shared<const hang::NodeLook>(stillness_->last());
+  const auto before = std::make_shared<const hang::NodeLook>(judge_->last());
   desk_->ask<hang::NodeLook>(
       kLookLimit,
       [ranks = std::move(ranks), before, port = group_.assignment().master_port] {
         return hang::look_at(ranks, *before, port);
       },
       [this](Result<hang::NodeLook> looked) {
-        timer_.set(Clock::now() + (looked ? stillness_->interval() : kLookAgain));
+        timer_.set(Clock::now() + (looked ? judge_->interval() : HangJudge::kAgainAfterHanging));
         if (looked) return on_look(std::move(*looked));
-        say(false);  // what was known of them is too old by the next look
+        obey(judge_->on_blind_look());
         log::warning("--hang-timeout: {}", looked.error().what());
       });
 }
 
 void HangWatch::on_look(hang::NodeLook look) {
-  stillness_->on_look(std::move(look));
-  if (!stillness_->busy_in_vain()) {
-    collectives_ = {};
-    ask_again_.reset();
-  } else if (const auto now = Clock::now();
-             !asking_ && (!ask_again_ || now >= *ask_again_) && now >= ask_never_before_) {
-    ask_nccl();
-  }
-  if (!asking_) judge();
+  obey(judge_->on_look(std::move(look), group_.running(), Clock::now()));
 }
 
-// Twice within the time: after half of it, and at its end.
 void HangWatch::ask_nccl() {
-  asking_ = true;
-  const auto limit = std::clamp(stillness_->interval() * 5, kShortestAnswer, kLongestAnswer);
+  const auto limit = judge_->answer_limit();
   aside_->ask<std::optional<hang::RasAnswer>>(
       2 * limit,
-      [ras = ras_, limit, ours = processes_of(stillness_->last()),
+      [ras = ras_, limit, ours = processes_of(judge_->last()),
        world_size = group_.assignment().world_size] {
         return ask_service(ras, limit, ours, world_size);
       },
       [this](Result<std::optional<hang::RasAnswer>> answer) {
-        asking_ = false;
-        ask_again_ = Clock::now() + stillness_->interval() * 4;
-        if (!answer) ask_never_before_ = Clock::now() + kLookAgain;
-        collectives_.on_answer(answer ? std::move(*answer) : std::nullopt);
-        judge();
+        HangJudge::Answer said{answer.ok()};
+        if (answer) said.said = std::move(*answer);
+        obey(judge_->on_answer(std::move(said), group_.running(), Clock::now()));
       });
 }
 
-void HangWatch::judge() {
-  if (collectives_.stuck()) stillness_->on_stuck_collective();
-  if (const auto doubt = stillness_->take_doubt()) {
-    const std::string said = collectives_.text();
-    on_doubt_(doubt_text(*doubt, group_) + (said.empty() ? "" : "; " + said));
+void HangWatch::obey(const HangJudge::Verdict& verdict) {
+  if (verdict.asks_nccl) ask_nccl();
+  if (verdict.doubt) {
+    const std::string said = collectives().text();
+    on_doubt_(doubt_text(*verdict.doubt, group_) + (said.empty() ? "" : "; " + said));
   }
-  say(stillness_->stalled() && group_.running());
+  if (verdict.stalled) on_stalled_(*verdict.stalled);
 }
 
-void HangWatch::say(bool stalled) {
-  if (std::exchange(stalled_, stalled) != stalled) on_stalled_(stalled);
+const hang::StuckCollectives& HangWatch::collectives() const {
+  static const hang::StuckCollectives kNobodyAsked;
+  return judge_ ? judge_->collectives() : kNobodyAsked;
 }
 
 void HangWatch::find_places(std::function<void(const std::vector<WaitingRank>&)> told) {
@@ -160,9 +143,9 @@ void HangWatch::find_places(std::function<void(const std::vector<WaitingRank>&)>
     if (worker.stage != Worker::Stage::Running) continue;
     waiting.push_back({id, worker.local_rank, worker.pid, {}});
   }
-  const auto last = std::make_shared<const hang::NodeLook>(stillness_->last());
+  const auto last = std::make_shared<const hang::NodeLook>(judge_->last());
   const auto behind =
-      collectives_.stuck() ? collectives_.stuck()->behind : std::vector<hang::RasRank>();
+      collectives().stuck() ? collectives().stuck()->behind : std::vector<hang::RasRank>();
   aside_->ask<Places>(
       kPlacesLimit,
       [waiting, last, behind] {
@@ -198,7 +181,7 @@ void HangWatch::ask_for_dumps(const hang::FlightRecorder& recorder,
   for (const auto& [id, worker] : group_.workers())
     if (worker.stage == Worker::Stage::Running)
       ranks.push_back(group_.assignment().first_rank + worker.local_rank);
-  stillness_->begin_to_overlook();
+  judge_->begin_to_overlook();
   aside_->ask<hang::Dumps>(
       2 * kDumpLimit,
       [recorder, ranks] {
@@ -206,7 +189,7 @@ void HangWatch::ask_for_dumps(const hang::FlightRecorder& recorder,
         return hang::ask_for_dumps(recorder, ranks, kDumpLimit);
       },
       [this, told = std::move(told)](Result<hang::Dumps> dumps) {
-        stillness_->end_to_overlook();
+        judge_->end_to_overlook();
         told(dumps ? hang::dumps_text(*dumps) : dumps.error().what());
       });
 }

@@ -16,7 +16,8 @@
 #include "drun/base/endpoint.hpp"
 #include "hang/flight_recorder.hpp"
 #include "hang/nccl_ras.hpp"
-#include "hang/node_stillness.hpp"
+#include "hang/process_reader.hpp"
+#include "launcher/watch/hang_judge.hpp"
 #include "launcher/workers/hung_ranks.hpp"
 #include "launcher/workers/worker_group.hpp"
 
@@ -44,29 +45,23 @@ class HangWatch {
   void ask_for_dumps(const hang::FlightRecorder& recorder,
                      std::function<void(const std::string&)> told);
   // What NCCL has said of the job's collectives; before it was asked, nothing.
-  [[nodiscard]] const hang::StuckCollectives& collectives() const { return collectives_; }
+  [[nodiscard]] const hang::StuckCollectives& collectives() const;
 
  private:
   void look();
   void on_look(hang::NodeLook look);
   void ask_nccl();
-  void judge();
-  void say(bool stalled);
+  void obey(const HangJudge::Verdict& verdict);
   [[nodiscard]] std::vector<hang::WatchedRank> watched() const;
 
   const Endpoint ras_;
   const WorkerGroup& group_;
   const std::function<void(bool)> on_stalled_;
   const std::function<void(const std::string&)> on_doubt_;
-  std::optional<hang::NodeStillness> stillness_;  // nullopt: nobody looks
-  hang::StuckCollectives collectives_;
-  bool asking_ = false;
-  std::optional<std::chrono::steady_clock::time_point> ask_again_;  // not before; nullopt: at once
-  std::chrono::steady_clock::time_point ask_never_before_{};        // the last question hangs
+  std::optional<HangJudge> judge_;  // nullopt: nobody looks
   std::optional<FileDesk> desk_;
   std::optional<FileDesk> aside_;  // for questions whose answer may take a while: looks go on
   DeadlineTimer timer_;
-  bool stalled_ = false;
 };
 
 }  // namespace drun::launcher

@@ -2,24 +2,14 @@
 
 #include <gtest/gtest.h>
 
+#include "support/rank_looks.hpp"
+
 namespace drun::hang {
 namespace {
 
 using std::chrono::milliseconds;
 using std::chrono::seconds;
-
-RankLook rank_with(std::uint64_t written, std::uint64_t cpu_ms) {
-  ProcessLook process;
-  process.bytes = ByteCounts{0, written, 0, 0};
-  process.cpu_ms = cpu_ms;
-  process.thread_count = 1;
-  process.threads.emplace();
-  process.threads->emplace(1, ThreadLook{'S', 0, 0});
-  RankLook rank;
-  rank.processes.emplace(1, process);
-  rank.network_bytes = 0;
-  return rank;
-}
+using test::rank_with;
 
 class NodeStillnessTest : public testing::Test {
  protected:
