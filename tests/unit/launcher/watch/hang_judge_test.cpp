@@ -13,7 +13,6 @@ namespace drun::launcher {
 namespace {
 
 using hang::test::rank_with;
-using std::chrono::milliseconds;
 using std::chrono::minutes;
 using std::chrono::seconds;
 using Verdict = HangJudge::Verdict;
