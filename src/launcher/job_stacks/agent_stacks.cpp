@@ -18,7 +18,14 @@ AgentStacks::AgentStacks(Parts parts)
                                   std::chrono::steady_clock::now());
             }),
       job_(parts_.io, desk_, parts_.options.run_id),
-      last_look_({parts_.io, parts_.options, desk_, job_, parts_.group,
+      last_look_({parts_.io, parts_.options,
+                  [this](const StackWish& wish, StackDesk::Done done) {
+                    desk_.take(wish, std::move(done));
+                  },
+                  [this](const StackWish& wish, int nodes, StackDesk::Done done) {
+                    job_.ask(wish, nodes, std::move(done));
+                  },
+                  parts_.group,
                   [this](const auto& report, auto shown) { show(report, std::move(shown)); },
                   parts_.resumed}) {}
 

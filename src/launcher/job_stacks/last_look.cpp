@@ -65,9 +65,9 @@ bool LastLook::look() {
     take(round, report);
   };
   if (shows_)
-    parts_.job.ask(wish, place.group_world_size, done);
+    parts_.take_all(wish, place.group_world_size, done);
   else
-    parts_.desk.take(wish, done);
+    parts_.take_own(wish, done);
   return true;
 }
 

@@ -10,7 +10,6 @@
 
 #include "base/deadline_timer.hpp"
 #include "drun/base/result.hpp"
-#include "launcher/job_stacks/job_stacks.hpp"
 #include "launcher/job_stacks/stack_desk.hpp"
 #include "launcher/options/options.hpp"
 #include "launcher/workers/before_stop.hpp"
@@ -22,14 +21,15 @@ namespace drun::launcher {
 // One thread: the loop's, which it never blocks.
 class LastLook final : public BeforeStop {
  public:
-  // All of it must outlive this. `show` gets, on the first node of a round, the report of the job
-  // or why there is none, and calls `shown` when it has said so. `group` may be called from the
-  // first look on.
+  // The references must outlive this. `take_own` and `take_all` take the stacks of this node, as
+  // StackDesk does, and of the nodes of the job, as JobStacks. `show` gets, on the first node of a
+  // round, the report of the job or why there is none, and calls `shown` when it has said so.
+  // `group` may be called from the first look on.
   struct Parts {
     asio::io_context& io;
     const StopPolicy& policy;
-    StackDesk& desk;
-    JobStacks& job;
+    std::function<void(const StackWish& wish, StackDesk::Done done)> take_own;
+    std::function<void(const StackWish& wish, int nodes, StackDesk::Done done)> take_all;
     std::function<const WorkerGroup&()> group;
     std::function<void(const Result<std::string>& report, std::function<void()> shown)> show;
     std::function<void()> resumed;  // after a stop that was held goes on

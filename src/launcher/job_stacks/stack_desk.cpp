@@ -5,7 +5,6 @@
 #include <exception>
 #include <utility>
 
-#include "launcher/look/take_stacks.hpp"
 #include "stacks/stack_report.hpp"
 #include "stacks/stack_text.hpp"
 
@@ -16,8 +15,8 @@ namespace {
 constexpr std::chrono::seconds kHangs{20};
 
 // As work whose errors are thrown.
-std::string taken(const LookRequest& request) {
-  auto report = take_stacks(request);
+std::string taken(const StackDesk::Look& look, const LookRequest& request) {
+  auto report = look(request);
   if (!report) throw ResultError(report.error());
   return std::move(*report);
 }
@@ -62,7 +61,7 @@ LookRequest look_request(const WorkerGroup& group, const WorkerOutput& output,
 }
 
 void StackDesk::take(const StackWish& wish, Done done) {
-  if (wish.last && kept_ && kept_round_ == look_().round) return done(*kept_);
+  if (wish.last && kept_ && kept_round_ == request_().round) return done(*kept_);
   Waiting& waiting = waiting_[wish.unwind ? 1 : 0];
   waiting.keep |= wish.keep;
   waiting.done.push_back(std::move(done));
@@ -70,13 +69,13 @@ void StackDesk::take(const StackWish& wish, Done done) {
 }
 
 void StackDesk::begin(const StackWish& wish) {
-  LookRequest request = look_();
+  LookRequest request = request_();
   request.unwind = wish.unwind;
   request.all = std::min(request.all, wish.limit);
   request.each = std::min(request.each, wish.limit);
   request.longest = wish.longest;
   thread().ask<std::string>(
-      request.all + kHangs, [request] { return taken(request); },
+      request.all + kHangs, [look = look_, request] { return taken(look, request); },
       [this, unwind = wish.unwind, round = request.round](const Result<std::string>& report) {
         // Whoever asks from inside of these begins another one.
         const auto waiting = std::exchange(waiting_[unwind ? 1 : 0], {});

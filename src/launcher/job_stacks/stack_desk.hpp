@@ -14,6 +14,7 @@
 #include "base/file_desk.hpp"
 #include "drun/base/result.hpp"
 #include "launcher/look/look_request.hpp"
+#include "launcher/look/take_stacks.hpp"
 #include "launcher/workers/worker_group.hpp"
 #include "launcher/workers/worker_runner.hpp"
 #include "stacks/job_look.hpp"
@@ -44,9 +45,12 @@ class StackDesk {
   // With a stacks::StackReport as JSON.
   using Done = std::function<void(const Result<std::string>& report)>;
 
-  // `look` gives what to ask for; it is called from inside take().
-  StackDesk(asio::io_context& io, std::function<LookRequest()> look)
-      : io_(io), look_(std::move(look)) {}
+  // In another thread, which it may hold up.
+  using Look = std::function<Result<std::string>(const LookRequest&)>;
+
+  // `request` gives what to ask for; it is called from inside take().
+  StackDesk(asio::io_context& io, std::function<LookRequest()> request, Look look = take_stacks)
+      : io_(io), request_(std::move(request)), look_(std::move(look)) {}
 
   // `done` is called from the loop, later, or, if what was found before will do, at once.
   void take(const StackWish& wish, Done done);
@@ -63,7 +67,8 @@ class StackDesk {
   FileDesk& thread();
 
   asio::io_context& io_;
-  const std::function<LookRequest()> look_;
+  const std::function<LookRequest()> request_;
+  const Look look_;
   std::optional<FileDesk> thread_;
   // Those who wait for a look; it is without stacks, and with them.
   struct Waiting {

@@ -148,7 +148,7 @@ TEST_F(MetricsFileTest, TheLastWordIsHowTheJobEnded) {
   file_.on_start();
   EXPECT_FALSE(is_written_now()) << "after it nothing else comes";
   EXPECT_TRUE(last());
-  EXPECT_THAT(written(), HasSubstr("state=\"failed\""));
+  EXPECT_THAT(written(), HasSubstr("state=\"failed\"} 1\n"));
 }
 
 TEST_F(MetricsFileTest, TheLastIsWrittenAfterTheOneBefore) {

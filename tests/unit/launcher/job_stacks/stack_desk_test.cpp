@@ -1,0 +1,213 @@
+#include "launcher/job_stacks/stack_desk.hpp"
+
+#include <chrono>
+#include <functional>
+#include <stdexcept>
+#include <string>
+#include <system_error>
+#include <utility>
+#include <vector>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "stacks/stack_report.hpp"
+#include "support/group_rig.hpp"
+#include "support/patience.hpp"
+
+namespace drun::launcher {
+namespace {
+
+using drun::test::kPatience;
+using std::chrono::milliseconds;
+using std::chrono::seconds;
+using test::place_of;
+using testing::ElementsAre;
+using testing::IsEmpty;
+using testing::SizeIs;
+
+// ---- what is asked for ----
+
+TEST(LookRequestTest, NamesTheRanksAndSaysHowLongTheyAreSilent) {
+  test::GroupRig rig;
+  rig.start(place_of(1, 2, 3));
+  (void)rig.end(0);
+  rig.output.last_outputs[rig.id(0)] = rig.now;
+  rig.output.last_outputs[rig.id(1)] = rig.now + seconds(2);
+  const LookRequest request = look_request(rig.group, rig.output, "node7", rig.now + seconds(9));
+  EXPECT_EQ(request.round, 3);
+  EXPECT_EQ(request.node.host, "node7");
+  EXPECT_EQ(request.node.ranks.first, 2);
+  EXPECT_EQ(request.node.ranks.last, 3);
+  ASSERT_THAT(request.workers, SizeIs(2));
+  EXPECT_EQ(request.workers[0].rank, 2);
+  EXPECT_EQ(request.workers[0].pid, 0) << "it has ended";
+  EXPECT_FALSE(request.workers[0].silence);
+  EXPECT_EQ(request.workers[1].rank, 3);
+  EXPECT_EQ(request.workers[1].pid, 102);
+  EXPECT_EQ(request.workers[1].silence, seconds(7));
+}
+
+TEST(LookRequestTest, SilenceIsNoLongerThanTheWorkerRuns) {
+  test::GroupRig rig;
+  rig.start(place_of(0, 1));
+  rig.output.last_outputs[rig.id(0)] = rig.now - seconds(100);
+  const LookRequest request = look_request(rig.group, rig.output, "node7", rig.now + seconds(9));
+  EXPECT_EQ(request.workers[0].silence, seconds(9));
+  EXPECT_FALSE(request.workers[1].silence) << "nobody knows";
+}
+
+// ---- the looks ----
+
+class StackDeskTest : public testing::Test {
+ protected:
+  void take(const StackWish& wish, const std::string& name = "") {
+    desk_.take(wish, [this, name](const Result<std::string>& report) {
+      told_.push_back(name + (report ? *report : "none: " + report.error().what()));
+    });
+  }
+  std::vector<std::string> told(std::size_t count) {
+    const auto deadline = std::chrono::steady_clock::now() + kPatience;
+    io_.restart();
+    while (told_.size() < count && io_.run_one_until(deadline) > 0) {
+    }
+    return std::exchange(told_, {});
+  }
+
+  asio::io_context io_{1};
+  int round_ = 1;
+  std::string error_;                  // of the looks to come
+  std::vector<LookRequest> requests_;  // that were looked for; looked at when all are told
+  std::vector<std::string> told_;
+  StackDesk desk_{io_,
+                  [this] {
+                    LookRequest request;
+                    request.round = round_;
+                    return request;
+                  },
+                  [this](const LookRequest& request) -> Result<std::string> {
+                    requests_.push_back(request);
+                    if (!error_.empty())
+                      return Error(std::make_error_code(std::errc::io_error), error_);
+                    return "report " + std::to_string(requests_.size());
+                  }};
+};
+
+TEST_F(StackDeskTest, WhoAskAtOnceShareALook) {
+  take({}, "a ");
+  take({}, "b ");
+  EXPECT_THAT(told(2), ElementsAre("a report 1", "b report 1"));
+  take({}, "c ");
+  EXPECT_THAT(told(1), ElementsAre("c report 2")) << "what was found before is old";
+}
+
+TEST_F(StackDeskTest, ALookWithoutStacksIsAnother) {
+  StackWish quick;
+  quick.unwind = false;
+  take({}, "a ");
+  take(quick, "b ");
+  EXPECT_THAT(told(2), ElementsAre("a report 1", "b report 2"));
+  EXPECT_TRUE(requests_[0].unwind);
+  EXPECT_FALSE(requests_[1].unwind);
+}
+
+TEST_F(StackDeskTest, AWishIsALimitAndNotMore) {
+  StackWish wish;
+  wish.limit = milliseconds(700);
+  wish.longest = 99;
+  take(wish);
+  (void)told(1);
+  wish.limit = seconds(1'000);
+  take(wish);
+  (void)told(1);
+  ASSERT_THAT(requests_, SizeIs(2));
+  EXPECT_EQ(requests_[0].all, milliseconds(700));
+  EXPECT_EQ(requests_[0].each, milliseconds(700));
+  EXPECT_EQ(requests_[0].longest, 99U);
+  EXPECT_EQ(requests_[1].all, LookRequest().all);
+  EXPECT_EQ(requests_[1].each, LookRequest().each);
+}
+
+TEST_F(StackDeskTest, ALookThatFailsSaysWhy) {
+  error_ = "no such process";
+  take({});
+  EXPECT_THAT(told(1), ElementsAre("none: no such process"));
+}
+
+TEST_F(StackDeskTest, WhatIsKeptWillDoForTheLastLookOfItsRound) {
+  StackWish keep;
+  keep.keep = true;
+  StackWish last;
+  last.last = true;
+  take({});
+  take(keep);
+  (void)told(2);
+  take(last, "last ");
+  EXPECT_THAT(told_, ElementsAre("last report 1")) << "at once: the workers may be gone";
+  told_.clear();
+  take({}, "another ");
+  EXPECT_THAT(told(1), ElementsAre("another report 2"));
+  round_ = 2;
+  take(last, "next ");
+  EXPECT_THAT(told(1), ElementsAre("next report 3"));
+}
+
+TEST_F(StackDeskTest, WithoutTheWishNothingIsKept) {
+  StackWish last;
+  last.last = true;
+  take({});
+  (void)told(1);
+  take(last);
+  EXPECT_THAT(told(1), ElementsAre("report 2"));
+  StackWish keep;
+  keep.keep = true;
+  error_ = "it failed";
+  take(keep);
+  (void)told(1);
+  error_.clear();
+  take(last);
+  EXPECT_THAT(told(1), ElementsAre("report 4"));
+}
+
+TEST_F(StackDeskTest, WhoAsksFromInsideBeginsAnother) {
+  desk_.take({}, [this](const Result<std::string>& report) {
+    told_.push_back(*report);
+    take({});
+  });
+  EXPECT_THAT(told(2), ElementsAre("report 1", "report 2"));
+}
+
+TEST_F(StackDeskTest, AfterCancelNobodyIsTold) {
+  take({});
+  desk_.cancel();
+  io_.run();
+  EXPECT_THAT(told_, IsEmpty());
+}
+
+TEST_F(StackDeskTest, AReportIsDescribedAndSaved) {
+  const std::string report = to_json(stacks::StackReport());
+  const auto describe = [&](std::string json, StackDesk::Save save) {
+    desk_.describe(std::move(json), std::move(save),
+                   [this](const std::string& text) { told_.push_back(text); });
+    return told(1).front();
+  };
+  const std::string plain = describe(report, {});
+  EXPECT_NE(plain, "");
+  std::string saved;
+  EXPECT_EQ(describe(report,
+                     [&saved](const std::string& /*text*/, const std::string& json) {
+                       saved = json;
+                       return std::string("saved");
+                     }),
+            plain + "saved");
+  EXPECT_EQ(saved, report);
+  EXPECT_EQ(describe(report,
+                     [](const std::string&, const std::string&) -> std::string {
+                       throw std::runtime_error("no room");
+                     }),
+            plain + "no room\n");
+  EXPECT_THAT(describe("no report", {}), testing::EndsWith("\n"));
+}
+
+}  // namespace
+}  // namespace drun::launcher
