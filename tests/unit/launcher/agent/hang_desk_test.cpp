@@ -1,0 +1,247 @@
+#include "launcher/agent/hang_desk.hpp"
+
+#include <signal.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <chrono>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "support/agent_parts.hpp"
+#include "support/group_rig.hpp"
+
+namespace drun::launcher {
+namespace {
+
+using events::Kind;
+using test::place_of;
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::IsEmpty;
+using testing::SizeIs;
+
+const std::string kHost = "node7";
+// Numbers that no process has: above the highest that the kernel gives.
+constexpr pid_t kFirst = 1 << 30;
+constexpr pid_t kSecond = kFirst + 1;
+
+Options watched(OnHang on_hang) {
+  Options options = test::lone_job();
+  options.nproc_per_node = 2;
+  options.max_restarts = 3;
+  options.hang_timeout = std::chrono::seconds(100);
+  options.on_hang = on_hang;
+  options.stacks_limit = std::chrono::milliseconds(0);
+  options.status_socket = "/run/page";  // then events are kept
+  return options;
+}
+
+// A process that waits, in a group of its own as a worker is.
+class Waiting {
+ public:
+  Waiting() : pid_(::fork()) {
+    if (pid_ == 0) {
+      for (;;)
+        ::pause();
+    }
+    ::setpgid(pid_, pid_);
+  }
+  Waiting(const Waiting&) = delete;
+  Waiting& operator=(const Waiting&) = delete;
+  ~Waiting() {
+    ::kill(pid_, SIGKILL);
+    ::waitpid(pid_, nullptr, 0);
+  }
+  [[nodiscard]] pid_t pid() const { return pid_; }
+  // That has ended it; waits for it.
+  [[nodiscard]] int signal() const {
+    siginfo_t end{};
+    ::waitid(P_PID, static_cast<id_t>(pid_), &end, WEXITED | WNOWAIT);
+    return end.si_status;
+  }
+
+ private:
+  const pid_t pid_;
+};
+
+class Desk {
+ public:
+  explicit Desk(OnHang on_hang = OnHang::Restart) : parts(watched(on_hang)) {
+    parts.on_news = [this](const WorkerNews& told, auto) {
+      if (told.group.failure) failures.push_back(*told.group.failure);
+    };
+    parts.workers.listen();
+  }
+  ~Desk() {
+    desk.cancel();
+    stacks.cancel();
+  }
+  void run(const rendezvous::Assignment& place, const std::vector<pid_t>& pids) {
+    parts.runner.requests.clear();
+    parts.workers.start(place);
+    parts.workers.on_time();
+    for (std::size_t i = 0; i < pids.size(); ++i)
+      parts.runner.report(process::Spawned{parts.runner.requests.at(i).id, pids[i]});
+    parts.turn();
+    ASSERT_TRUE(parts.workers.group().all_started());
+  }
+  // Others may fail in the same moment.
+  [[nodiscard]] bool until_failed() {
+    return drun::test::eventually([this] {
+      parts.turn();
+      parts.workers.on_time();
+      return !failures.empty();
+    });
+  }
+  // What hangs, as --events tells it: "rank 2: why".
+  [[nodiscard]] std::vector<std::string> hangs() const {
+    std::vector<std::string> result;
+    for (const auto& event : parts.events.memory().list())
+      if (event->kind == Kind::Hang)
+        result.push_back("rank " + std::to_string(event->global_rank) + ": " + event->reason);
+    return result;
+  }
+
+  drun::test::OutputRig screen;
+  test::AgentParts parts;
+  std::vector<rendezvous::FailureSummary> failures;
+  int news = 0;
+  ParticipantDriver driver{
+      {parts.options, kHost, parts.status, parts.workers, parts.backend, parts.events},
+      [](const rendezvous::Outcome&) {}};
+  AgentStacks stacks{{parts.io, parts.options, kHost, screen.start(), parts.worker_output,
+                      parts.status,
+                      [this]() -> const WorkerGroup& { return parts.workers.group(); }, [] {}}};
+  HangDesk desk{
+      {parts.io, parts.options, parts.workers, driver, parts.events, parts.status, stacks, [this] {
+         ++news;
+         parts.workers.on_time();
+       }}};
+};
+
+// ---- torch's timers ----
+
+const std::string kWhy = "its timer 'epoch' is over (TORCHELASTIC_ENABLE_FILE_TIMER)";
+
+TEST(HangDeskTest, ATimerThatKillsItsWorkerFailsIt) {
+  Desk rig;
+  const Waiting worker;
+  rig.run(place_of(1, 2), {kFirst, worker.pid()});
+  rig.desk.on_timer({worker.pid(), "epoch", SIGKILL});
+  EXPECT_EQ(rig.news, 1);
+  EXPECT_THAT(rig.hangs(), ElementsAre("rank 3: " + kWhy));
+  ASSERT_TRUE(rig.until_failed());
+  ASSERT_THAT(rig.failures, SizeIs(1));
+  EXPECT_EQ(rig.failures[0].rank, 3);
+  EXPECT_EQ(rig.failures[0].exit_code, 128 + SIGKILL);
+  EXPECT_EQ(rig.failures[0].cause, kWhy);
+  EXPECT_TRUE(rig.failures[0].hung);
+  EXPECT_EQ(::kill(worker.pid(), 0), 0) << "its stacks are to be seen first";
+}
+
+TEST(HangDeskTest, AnotherSignalGoesToTheProcess) {
+  Desk rig;
+  const Waiting worker;
+  rig.run(place_of(1, 2), {kFirst, worker.pid()});
+  rig.desk.on_timer({worker.pid(), "epoch", SIGUSR1});
+  EXPECT_EQ(worker.signal(), SIGUSR1);
+  EXPECT_THAT(rig.hangs(), ElementsAre("rank 3: " + kWhy));
+  EXPECT_THAT(rig.parts.lines, ElementsAre("drun: warning: rank 3: " + kWhy + ": process " +
+                                           std::to_string(worker.pid()) + " gets signal 10\n"));
+  EXPECT_THAT(rig.failures, IsEmpty()) << "it may have a handler that mends things";
+}
+
+TEST(HangDeskTest, AProcessThatAWorkerHasStartedIsKilledAndTheWorkerIsNot) {
+  Desk rig;
+  const Waiting worker;
+  const Waiting child;
+  ::setpgid(child.pid(), worker.pid());
+  rig.run(place_of(0, 1), {worker.pid(), kSecond});
+  rig.desk.on_timer({child.pid(), "epoch", SIGKILL});
+  EXPECT_EQ(child.signal(), SIGKILL);
+  EXPECT_THAT(rig.hangs(), ElementsAre("rank 0: " + kWhy));
+  EXPECT_THAT(rig.failures, IsEmpty());
+  EXPECT_EQ(::kill(worker.pid(), 0), 0);
+}
+
+TEST(HangDeskTest, AProcessThatIsNoWorkersGetsNothing) {
+  Desk rig;
+  const Waiting stranger;
+  const Waiting ended;
+  rig.run(place_of(0, 1), {ended.pid(), kSecond});
+  rig.parts.runner.report(
+      process::Exited{rig.parts.runner.requests.at(0).id, ended.pid(), {0, 0, false}, false});
+  rig.parts.turn();
+  for (const pid_t pid : {stranger.pid(), ended.pid()}) {
+    rig.desk.on_timer({pid, "epoch", SIGKILL});
+    rig.desk.on_timer({pid, "epoch", SIGUSR1});
+    EXPECT_EQ(::waitpid(pid, nullptr, WNOHANG), 0) << "it lives";
+  }
+  EXPECT_THAT(rig.hangs(), IsEmpty());
+  EXPECT_THAT(rig.parts.lines, IsEmpty());
+  EXPECT_EQ(rig.news, 0);
+}
+
+// ---- --on-hang ----
+
+TEST(HangDeskTest, AJobThatHangsHasFailedOnceOrForGood) {
+  for (const auto what : {OnHang::Restart, OnHang::Stop}) {
+    Desk rig(what);
+    rig.run(place_of(0, 1), {kFirst, kSecond});
+    rig.desk.on_hang();
+    ASSERT_TRUE(rig.until_failed());
+    EXPECT_EQ(rig.failures[0].restartable, what == OnHang::Restart);
+    EXPECT_TRUE(rig.failures[0].hung);
+    ASSERT_FALSE(rig.parts.lines.empty());
+    EXPECT_THAT(rig.parts.lines[0], HasSubstr("no rank of 2 has got on for 100.0 s"));
+  }
+}
+
+TEST(HangDeskTest, AJobThatHangsIsOnlyReported) {
+  Desk rig(OnHang::Report);
+  rig.run(place_of(0, 1), {kFirst, kSecond});
+  rig.desk.on_hang();
+  ASSERT_TRUE(rig.parts.until([&] { return !rig.parts.lines.empty(); }));
+  rig.parts.turn();
+  EXPECT_THAT(rig.failures, IsEmpty());
+  EXPECT_EQ(rig.news, 0);
+  EXPECT_TRUE(rig.parts.workers.group().running());
+}
+
+TEST(HangDeskTest, TheUserReadsOfAHangOnOneNode) {
+  Desk rig;
+  rig.run(place_of(1, 2), {kFirst, kSecond});
+  rig.desk.on_hang();
+  ASSERT_TRUE(rig.until_failed());
+  for (const auto& line : rig.parts.lines)
+    EXPECT_THAT(line, testing::Not(HasSubstr("has got on")));
+}
+
+TEST(HangDeskTest, WhatWasFoundOfARoundThatIsStoppedIsForNobody) {
+  Desk rig;
+  rig.run(place_of(0, 1), {kFirst, kSecond});
+  rig.desk.on_hang();
+  rendezvous::StopAction stop;
+  stop.reason = "a node left";
+  rig.parts.workers.stop(stop);
+  rig.parts.runner.report(process::Stopped{});
+  rig.parts.turn();
+  rig.run(place_of(0, 1, 2), {kFirst, kSecond});
+  rig.desk.on_hang();
+  ASSERT_TRUE(rig.until_failed());
+  EXPECT_EQ(rig.news, 1) << "only the second time";
+}
+
+TEST(HangDeskTest, WithoutALimitNothingIsKnown) {
+  Desk rig;
+  EXPECT_FALSE(rig.desk.behind());
+  EXPECT_EQ(rig.desk.collective(), "");
+}
+
+}  // namespace
+}  // namespace drun::launcher
