@@ -1,6 +1,8 @@
 // A store that writes down what is asked of it, and answers nothing: the test says what comes.
 #pragma once
 
+#include <algorithm>
+#include <cstddef>
 #include <string>
 #include <utility>
 #include <vector>
@@ -19,6 +21,7 @@ class RecordedKeyValue final : public rendezvous::KeyValue {
   void commit(rendezvous::RequestId request, rendezvous::Transaction transaction) override {
     asked_.emplace_back("commit");
     last_request = request;
+    most_writes = std::max(most_writes, transaction.writes.size());
     for (auto& write : transaction.writes)
       writes.push_back(std::move(write));
   }
@@ -30,6 +33,7 @@ class RecordedKeyValue final : public rendezvous::KeyValue {
   std::vector<rendezvous::Write> writes;
   rendezvous::WatchId last_watch = 0;
   rendezvous::RequestId last_request = 0;
+  std::size_t most_writes = 0;  // of one transaction
 
  private:
   std::vector<std::string> asked_;
