@@ -14,10 +14,13 @@
 
 #include "support/agent_parts.hpp"
 #include "support/group_rig.hpp"
+#include "support/patience.hpp"
+#include "support/waiting_process.hpp"
 
 namespace drun::launcher {
 namespace {
 
+using drun::test::WaitingProcess;
 using events::Kind;
 using test::place_of;
 using testing::ElementsAre;
@@ -40,34 +43,6 @@ Options watched(OnHang on_hang) {
   options.status_socket = "/run/page";  // then events are kept
   return options;
 }
-
-// A process that waits, in a group of its own as a worker is.
-class Waiting {
- public:
-  Waiting() : pid_(::fork()) {
-    if (pid_ == 0) {
-      for (;;)
-        ::pause();
-    }
-    ::setpgid(pid_, pid_);
-  }
-  Waiting(const Waiting&) = delete;
-  Waiting& operator=(const Waiting&) = delete;
-  ~Waiting() {
-    ::kill(pid_, SIGKILL);
-    ::waitpid(pid_, nullptr, 0);
-  }
-  [[nodiscard]] pid_t pid() const { return pid_; }
-  // That has ended it; waits for it.
-  [[nodiscard]] int signal() const {
-    siginfo_t end{};
-    ::waitid(P_PID, static_cast<id_t>(pid_), &end, WEXITED | WNOWAIT);
-    return end.si_status;
-  }
-
- private:
-  const pid_t pid_;
-};
 
 class Desk {
  public:
@@ -130,7 +105,7 @@ const std::string kWhy = "its timer 'epoch' is over (TORCHELASTIC_ENABLE_FILE_TI
 
 TEST(HangDeskTest, ATimerThatKillsItsWorkerFailsIt) {
   Desk rig;
-  const Waiting worker;
+  const WaitingProcess worker;
   rig.run(place_of(1, 2), {kFirst, worker.pid()});
   rig.desk.on_timer({worker.pid(), "epoch", SIGKILL});
   EXPECT_EQ(rig.news, 1);
@@ -146,10 +121,10 @@ TEST(HangDeskTest, ATimerThatKillsItsWorkerFailsIt) {
 
 TEST(HangDeskTest, AnotherSignalGoesToTheProcess) {
   Desk rig;
-  const Waiting worker;
+  const WaitingProcess worker;
   rig.run(place_of(1, 2), {kFirst, worker.pid()});
   rig.desk.on_timer({worker.pid(), "epoch", SIGUSR1});
-  EXPECT_EQ(worker.signal(), SIGUSR1);
+  EXPECT_EQ(worker.signal_at_end(), SIGUSR1);
   EXPECT_THAT(rig.hangs(), ElementsAre("rank 3: " + kWhy));
   EXPECT_THAT(rig.parts.lines, ElementsAre("drun: warning: rank 3: " + kWhy + ": process " +
                                            std::to_string(worker.pid()) + " gets signal 10\n"));
@@ -158,12 +133,12 @@ TEST(HangDeskTest, AnotherSignalGoesToTheProcess) {
 
 TEST(HangDeskTest, AProcessThatAWorkerHasStartedIsKilledAndTheWorkerIsNot) {
   Desk rig;
-  const Waiting worker;
-  const Waiting child;
+  const WaitingProcess worker;
+  const WaitingProcess child;
   ::setpgid(child.pid(), worker.pid());
   rig.run(place_of(0, 1), {worker.pid(), kSecond});
   rig.desk.on_timer({child.pid(), "epoch", SIGKILL});
-  EXPECT_EQ(child.signal(), SIGKILL);
+  EXPECT_EQ(child.signal_at_end(), SIGKILL);
   EXPECT_THAT(rig.hangs(), ElementsAre("rank 0: " + kWhy));
   EXPECT_THAT(rig.failures, IsEmpty());
   EXPECT_EQ(::kill(worker.pid(), 0), 0);
@@ -171,8 +146,8 @@ TEST(HangDeskTest, AProcessThatAWorkerHasStartedIsKilledAndTheWorkerIsNot) {
 
 TEST(HangDeskTest, AProcessThatIsNoWorkersGetsNothing) {
   Desk rig;
-  const Waiting stranger;
-  const Waiting ended;
+  const WaitingProcess stranger;
+  const WaitingProcess ended;
   rig.run(place_of(0, 1), {ended.pid(), kSecond});
   rig.parts.runner.report(
       process::Exited{rig.parts.runner.requests.at(0).id, ended.pid(), {0, 0, false}, false});
