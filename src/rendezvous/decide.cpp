@@ -20,6 +20,7 @@
 #include "rendezvous/node_count.hpp"
 #include "rendezvous/rank_assignment.hpp"
 #include "rendezvous/rejections.hpp"
+#include "rendezvous/root_cause.hpp"
 #include "rendezvous/set_aside.hpp"
 
 namespace drun::rendezvous {
@@ -35,7 +36,12 @@ struct Context {
   const Config& config;
   Time now;
   Decision decision;
+  const Failure* chosen = nullptr;  // the root cause, if it is not the first of `state.failures`
 
+  // Precondition: there is a failure.
+  [[nodiscard]] const Failure& root() const {
+    return chosen != nullptr ? *chosen : state.failures.front();
+  }
   RoundDocument& round() { return decision.round; }
   void write(std::string key, std::string value) {
     decision.writes.push_back({std::move(key), std::move(value), false});
@@ -95,9 +101,9 @@ int job_exit_code(const FailureSummary& root, ExitCodePolicy policy) {
 }
 
 void close_failed(Context& c) {
-  std::vector<const FailureSummary*> all;
-  for (const auto& failure : c.state.failures)
-    all.push_back(&failure.summary);
+  std::vector<const FailureSummary*> all{&c.root().summary};
+  for (const Failure& failure : c.state.failures)
+    if (&failure != &c.root()) all.push_back(&failure.summary);
   const FailureSummary root = merge_failures(all);
   Outcome outcome;
   outcome.end = End::Failure;
@@ -208,9 +214,23 @@ std::string lost_text(const Context& c) {
 
 // Until when the round runs on although a rank has failed; nullopt: it is to be stopped.
 std::optional<Time> awaits_failures(const State& s) {
-  if (s.failures.empty() || !s.failures.front().summary.timed_out) return std::nullopt;
-  if (s.round.nodes == 1 || s.failed_ranks >= s.round.world_size) return std::nullopt;
-  return s.failed_since + kOthersTimeOut;
+  if (s.failures.empty() || s.round.nodes == 1) return std::nullopt;
+  const FailureSummary& first = s.failures.front().summary;
+  Milliseconds limit = first.clue.others_within;
+  if (first.timed_out) limit = std::max(limit, kOthersTimeOut);
+  if (limit == Milliseconds(0) || s.failed_ranks >= s.round.world_size) return std::nullopt;
+  // A node tells at once of all of its ranks that hang.
+  const auto heard = static_cast<int>(s.failures.size()) + s.succeeded;
+  if (first.hung && heard >= s.round.nodes) return std::nullopt;
+  return s.failed_since + limit;
+}
+
+void choose_root(Context& c) {
+  std::vector<const FailureSummary*> all;
+  for (const Failure& failure : c.state.failures)
+    all.push_back(&failure.summary);
+  c.chosen = &c.state.failures[find_root(all)];
+  c.decision.root = c.chosen->ticket;
 }
 
 std::string hang_text(const State& s) {
@@ -245,7 +265,8 @@ void running(Context& c) {
   // A failure before a loss: it has a root cause to show. Whether it costs a restart, stopping()
   // decides when it is known which nodes are left.
   if (!s.failures.empty()) {
-    const auto& [ticket, summary] = s.failures.front();
+    choose_root(c);
+    const auto& [ticket, summary] = c.root();
     stop_round(c, Cause::Failure, describe(summary));
     c.round().root = ticket;
     c.round().hung = summary.hung;
@@ -357,8 +378,8 @@ void spend_restart(Context& c, bool failed) {
   ++c.round().restart_count;
   News news{News::What::Restarted, c.config.ticket, c.config.host, "", c.round().restart_count};
   if (failed) {
-    c.decision.set_aside = note_cost(c.state, c.config, c.round());
-    const auto& [ticket, summary] = c.state.failures.front();
+    c.decision.set_aside = note_cost(c.state, c.root(), c.config, c.round());
+    const auto& [ticket, summary] = c.root();
     news.ticket = ticket;
     news.host = summary.host;
     news.reason = failure_text(summary);
@@ -390,7 +411,7 @@ void stopping(Context& c) {
   const bool failed = !s.failures.empty() && s.lost == 0 && s.missing == 0;
   const bool spends = failed || c.round().brief;
   const bool none_left = spends && c.round().restart_count >= c.config.max_restarts;
-  if (failed && (!s.failures.front().summary.restartable || none_left)) return close_failed(c);
+  if (failed && (!c.root().summary.restartable || none_left)) return close_failed(c);
   // A failure that came first is what the user has to see.
   if (none_left && c.round().cause == Cause::Failure && !s.failures.empty()) return close_failed(c);
   if (none_left) return close_brief(c);

@@ -131,6 +131,22 @@ void read(JsonReader& in, FailedRanks& group) {
   in.text("last_words", group.last_words, false);
 }
 
+Json to_json(const HangClue& clue) {
+  Json json = {{"alike", clue.alike}, {"others_ms", clue.others_within.count()}};
+  if (clue.behind) json["behind"] = true;
+  if (clue.step) json["step"] = *clue.step;
+  return json;
+}
+
+void read(JsonReader& in, HangClue& clue) {
+  std::int64_t others_ms = 0;
+  in.flag("behind", clue.behind);
+  if (in.object("step") != nullptr) in.integer("step", clue.step.emplace(), -kMaxInt64, kMaxInt64);
+  in.integer("alike", clue.alike, 0, kMaxRanks);
+  in.integer("others_ms", others_ms, 0, kOthersHang.count());
+  clue.others_within = Milliseconds(others_ms);
+}
+
 Json to_json(const FailureSummary& f, const Room& room) {
   Json json = {{"rank", f.rank},
                {"local_rank", f.local_rank},
@@ -152,6 +168,7 @@ Json to_json(const FailureSummary& f, const Room& room) {
   if (!f.last_words.empty()) json["last_words"] = clip(f.last_words, room.text);
   if (f.timed_out) json["timed_out"] = true;
   if (f.hung) json["hung"] = true;
+  if (f.clue != HangClue()) json["clue"] = to_json(f.clue);
   if (f.lowest_rank >= 0) {
     json["lowest_rank"] = f.lowest_rank;
     json["lowest_code"] = f.lowest_code;
@@ -181,6 +198,11 @@ void read(JsonReader& in, FailureSummary& f) {
   in.integer("uptime_ms", f.uptime_ms, -kMaxInt64, kMaxInt64);
   in.flag("timed_out", f.timed_out);
   in.flag("hung", f.hung);
+  if (const Json* clue = in.object("clue")) {
+    JsonReader nested("clue", *clue);
+    read(nested, f.clue);
+    if (!nested.error().empty()) in.fail("clue: " + nested.error());
+  }
   in.flag("restartable", f.restartable);
   in.flag("requeue", f.requeue);
   in.integer("highest_code", f.highest_code, 0, 255, false);

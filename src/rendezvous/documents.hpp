@@ -118,7 +118,7 @@ struct RoundDocument {
   std::string master;
   Cause cause = Cause::None;
   bool brief = false;   // it ran for less than the job's min_runtime, which spends a restart
-  std::string root;     // ticket of the node that reported the first failure (stopping)
+  std::string root;     // ticket of the node whose failure is the root cause (stopping)
   std::string reason;   // one line for people
   std::string waiting;  // gathering: how many of how many, who is missing; bounded
   // Whose majority says which store is the right one: the nodes of round `ran`, since the first

@@ -481,6 +481,12 @@ void recount(State& state, const Config& config, Time now) {
   note_times(state, config, now);
 }
 
+void put_first(std::vector<Failure>& failures, const std::string& ticket) {
+  const auto root = std::find_if(failures.begin(), failures.end(),
+                                 [&](const Failure& each) { return each.ticket == ticket; });
+  if (root != failures.end()) std::rotate(failures.begin(), root, root + 1);
+}
+
 void adopt(State& state, const Config& config, const Decision& decision, Time now) {
   for (const auto& [ticket, reason] : decision.refused)
     note_refused(state, ticket, reason, now);
@@ -501,6 +507,7 @@ void adopt(State& state, const Config& config, const Decision& decision, Time no
   if (decision.tries) state.tried_at = now;
   if (decision.history) state.history = *decision.history;
   state.history_written = true;
+  if (!decision.root.empty()) put_first(state.failures, decision.root);
 
   // Others may have come back while this was written.
   for (const auto& ticket : decision.reclaimed)

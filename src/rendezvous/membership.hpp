@@ -118,11 +118,12 @@ struct State {
   bool plan_broken = false;                            // a planned member has gone
   std::vector<std::string> refusals;                   // the last few reasons, for the time-out
   std::string other_jobs;                              // on the same store, as text
-  std::vector<Failure> failures;                       // in the current round, as reported
-  std::set<std::string, std::less<>> failed;           // their tickets
-  int failed_ranks = 0;                                // in all of them
-  Time failed_since{};                                 // the first one
-  std::optional<StopRequest> stop;                     // of the first agent that was asked to stop
+  // In the current round, as reported; once that is being stopped for one of them, that one first.
+  std::vector<Failure> failures;
+  std::set<std::string, std::less<>> failed;  // their tickets
+  int failed_ranks = 0;                       // in all of them
+  Time failed_since{};                        // the first one
+  std::optional<StopRequest> stop;            // of the first agent that was asked to stop
   std::optional<StopRequest>
       leave;  // of the first agent that was asked to go, since the last round
   std::uint64_t arrivals = 0;
@@ -179,6 +180,7 @@ struct Decision {
   std::vector<News> news;
   std::optional<History> history;  // if it has changed
   std::string stopping;            // not empty: stops the round, for this reason
+  std::string root;                // not empty: for the failure of the node with this ticket
   RoundDocument round;
   bool tries = false;  // writes it whether it has changed or not, to see whether the store takes it
   std::vector<Planned> plan;                   // when the round is now Preparing
@@ -251,6 +253,9 @@ void adopt(State& state, const Config& config, const Decision& decision, Time no
                             const RoundDocument& seen, std::optional<Time> grace_until,
                             std::optional<Time> others_until, Time now,
                             std::vector<std::string>& problems, const Succession& succession = {});
+
+// The failure of this node, if there is one, is the root cause.
+void put_first(std::vector<Failure>& failures, const std::string& ticket);
 
 // Counts afresh, from members and places: after these were changed by hand.
 void recount(State& state, const Config& config, Time now);

@@ -430,9 +430,7 @@ State restore(const Config& config, std::int64_t epoch, const std::vector<Change
   if (state.round.phase == Phase::Stopping) state.stopping_since = now;
   state.next_progress = now;
   recount(state, config, now);
-  const auto root = std::find_if(state.failures.begin(), state.failures.end(),
-                                 [&](const Failure& f) { return f.ticket == state.round.root; });
-  if (root != state.failures.end()) std::rotate(state.failures.begin(), root, root + 1);
+  put_first(state.failures, state.round.root);
   return state;
 }
 

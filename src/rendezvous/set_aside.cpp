@@ -17,10 +17,10 @@ bool is_set_aside(const RoundDocument& round, const std::string& ticket) {
 
 // Other nodes failed in the same way as the first, all in one round: that is the program. What
 // fails in another way is what becomes of the peers of a node that failed.
-bool failed_alike(const std::vector<Failure>& failures) {
-  const FailureSummary& first = failures.front().summary;
-  return std::any_of(failures.begin() + 1, failures.end(), [&](const Failure& each) {
-    return each.summary.cause == first.cause && each.summary.last_words == first.last_words;
+bool failed_alike(const std::vector<Failure>& failures, const Failure& root) {
+  return std::any_of(failures.begin(), failures.end(), [&](const Failure& each) {
+    return &each != &root && each.summary.cause == root.summary.cause &&
+           each.summary.last_words == root.summary.last_words;
   });
 }
 
@@ -53,13 +53,14 @@ void note_lost_hosts(const State& state, RoundDocument& round) {
 
 // That workers only waited for somebody, or could not even be started, says nothing of the node;
 // and what one node alone does says nothing of it either.
-std::vector<SetAside> note_cost(const State& state, const Config& config, RoundDocument& round) {
+std::vector<SetAside> note_cost(const State& state, const Failure& root, const Config& config,
+                                RoundDocument& round) {
   std::vector<SetAside> cleared;
-  if (config.exclude_after <= 0 || state.failures.empty() || state.round.nodes < 2) return cleared;
-  const auto& [ticket, failure] = state.failures.front();
+  if (config.exclude_after <= 0 || state.round.nodes < 2) return cleared;
+  const auto& [ticket, failure] = root;
   const int code = failure.signal != 0 ? 0 : failure.exit_code;
   if (failure.timed_out || code == kCannotRun || code == kNotFound) return cleared;
-  if (failed_alike(state.failures)) return cleared;
+  if (failed_alike(state.failures, root)) return cleared;
   for (SetAside& each : round.set_aside) {
     if (each.cleared || each.ticket == ticket || each.rank != failure.rank ||
         each.cause != failure.cause)

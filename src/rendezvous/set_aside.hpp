@@ -12,9 +12,11 @@ namespace drun::rendezvous {
 // The round of `state` ended because nodes were lost: counts each host once, in `round`.
 void note_lost_hosts(const State& state, RoundDocument& round);
 
-// A restart was spent on the failures of `state`: counts it if it is what one node did by itself.
-// Those that were set aside for the same at the same rank are cleared by it; these.
-std::vector<SetAside> note_cost(const State& state, const Config& config, RoundDocument& round);
+// A restart was spent on the failures of `state`, of which `root` is the cause: counts it if it is
+// what one node did by itself. Those that were set aside for the same at the same rank are cleared
+// by it; these.
+std::vector<SetAside> note_cost(const State& state, const Failure& root, const Config& config,
+                                RoundDocument& round);
 
 // Why the node should leave its place to another; empty: it need not.
 [[nodiscard]] std::string why_aside(const State& state, const Config& config,

@@ -162,6 +162,19 @@ struct FailedRanks {
   bool operator==(const FailedRanks&) const = default;
 };
 
+// What is known of a rank that hangs, for a job whose ranks wait for one another: who is to blame?
+struct HangClue {
+  bool behind = false;               // something says that the others wait for it
+  std::optional<std::int64_t> step;  // the last that it has told
+  int alike = 0;  // so many ranks of its node, it included, hang for the same cause; 0: not known
+  // Other nodes whose ranks hang with it say so within this time; zero: there are none.
+  Milliseconds others_within{0};
+
+  bool operator==(const HangClue&) const = default;
+};
+// Longer nobody waits for other nodes.
+inline constexpr Milliseconds kOthersHang{60'000};
+
 // Why a node's workers failed, small enough (a few KiB) to travel to every node.
 struct FailureSummary {
   int rank = 0;
@@ -184,6 +197,7 @@ struct FailureSummary {
   int unlisted = 0;                 // and how many more did that `others` has no room for
   bool timed_out = false;           // its last words are those of a wait that took too long
   bool hung = false;                // it runs, and drun has found that it gets on no more
+  HangClue clue;                    // if it is hung
   bool restartable = true;          // false: the restart policy (--restart-on) forbids another try
   bool requeue = true;              // false: neither does another job help (--no-requeue-on)
   // Of all ranks that failed by themselves: the highest exit code (0: only this rank's counts), and

@@ -1,5 +1,7 @@
 // --hang-timeout, with real programs that hang, and with slow ones that must be left alone.
+#include <fcntl.h>
 #include <signal.h>
+#include <sys/stat.h>
 
 #include <list>
 #include <string>
@@ -8,6 +10,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "base/file_descriptor.hpp"
 #include "support/drun_process.hpp"
 #include "support/expect_end.hpp"
 #include "support/places.hpp"
@@ -179,6 +182,35 @@ TEST_F(CollectiveTest, ARankThatDoesNotComeToOneIsNamed) {
   EXPECT_THAT(stuck.err(), HasSubstr("; NCCL: rank 1 has begun 99 AllReduce, the other 100"));
   EXPECT_THAT(stuck.err(),
               ContainsRegex("job failed: rank 1 .*hangs: NCCL says that it is behind"));
+}
+
+// On three nodes, of which some tell seconds later than the others: their ranks are asked for
+// dumps, and write none.
+TEST_F(CollectiveTest, ARankOfAnotherNodeIsNamedWhoeverTellsFirst) {
+  for (const auto& slow : std::vector<std::vector<int>>{{2}, {0, 1}}) {
+    SCOPED_TRACE(slow.front());
+    const TempDir folder;
+    std::vector<FileDescriptor> pipes;
+    for (const int rank : slow) {
+      const std::string pipe = folder.path() / ("pipe_" + std::to_string(rank) + ".pipe");
+      ASSERT_EQ(::mkfifo(pipe.c_str(), 0600), 0);
+      pipes.emplace_back(::open(pipe.c_str(), O_RDWR | O_CLOEXEC));
+      ASSERT_TRUE(pipes.back().valid());
+    }
+    DrunProcess stuck(
+        {Arguments{places::program("drun")} + watched() + Arguments{"--local-nodes", "3"} +
+             shell("[ $RANK = 2 ] || exec \"$1\" lock; exec \"$1\" collective-stuck 60"),
+         {"NCCL_RAS_ADDR=" + port_.endpoint(),
+          "TORCH_NCCL_DEBUG_INFO_PIPE_FILE=" + std::string(folder.path() / "pipe_"),
+          "TORCH_NCCL_DEBUG_INFO_TEMP_FILE=" + std::string(folder.path() / "trace_")},
+         {},
+         false});
+    expect_end(stuck, 124);
+    EXPECT_THAT(stuck.err(),
+                ContainsRegex("job failed: rank 2 .*hangs: NCCL says that it is behind"));
+    EXPECT_THAT(stuck.err(), ContainsRegex("also failed:\n *ranks 0-1: hangs: it waits in futex"));
+    EXPECT_THAT(stuck.err(), Not(ContainsRegex("job failed: rank [01] ")));
+  }
 }
 
 TEST_F(CollectiveTest, WhileItIsStuckStatusSaysWhoIsBehind) {

@@ -133,26 +133,31 @@ void touch_memory() {
   });
 }
 
-// What NCCL's RAS service answers: rank 1 has begun `lag` collectives less than rank 0, and both
-// some more with each question if they get on.
-std::string ras_answer(int lag, bool gets_on, int questions) {
+// What NCCL's RAS service answers: the last rank has begun `lag` collectives less than the others,
+// and all some more with each question if they get on.
+std::string ras_answer(int size, int lag, bool gets_on, int questions) {
   const auto rank = [&](int number, pid_t pid, int begun) {
     return R"({"rank": )" + std::to_string(number) + R"(, "host": "127.0.0.1", "pid": )" +
            std::to_string(pid) + R"(, "status": {"abort_flag": false}, "collective_counts": )" +
            R"({"AllReduce": )" + std::to_string(begun) + "}}";
   };
   const int begun = 100 + (gets_on ? questions : 0);
+  std::string ranks;
+  for (int other = 0; other < size - 1; ++other)
+    ranks += rank(other, 1, begun) + ", ";
   return "SERVER PROTOCOL 2\nOK\nOK\n"
-         R"({"communicators": [{"size": 2, "ranks": [)" +
-         rank(0, 1, begun) + ", " + rank(1, ::getpid(), begun - lag) + "]}]}\n";
+         R"({"communicators": [{"size": )" +
+         std::to_string(size) + R"(, "ranks": [)" + ranks +
+         rank(size - 1, ::getpid(), begun - lag) + "]}]}\n";
 }
 
-// A rank of two that spins until others come to its collective, as NCCL does. Rank 1 serves.
+// A rank of several that spins until others come to its collective, as NCCL does. The last serves.
 void spin_in_collective(int lag, bool gets_on) {
-  const std::string rank = std::getenv("RANK");
+  const int rank = std::atoi(std::getenv("RANK"));
+  const int size = std::atoi(std::getenv("WORLD_SIZE"));
   const int listener = ::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
   std::thread service([&] {
-    if (rank != "1") return;
+    if (rank != size - 1) return;
     const std::string place = std::getenv("NCCL_RAS_ADDR");
     const int on = 1;
     ::setsockopt(listener, SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
@@ -174,7 +179,7 @@ void spin_in_collective(int lag, bool gets_on) {
         if (n <= 0) break;
         request.append(piece.data(), static_cast<std::size_t>(n));
       }
-      const std::string answer = ras_answer(lag, gets_on, questions);
+      const std::string answer = ras_answer(size, lag, gets_on, questions);
       (void)!::send(client, answer.data(), answer.size(), MSG_NOSIGNAL);
       ::close(client);
     }

@@ -110,8 +110,15 @@ void HangDesk::on_waiting(const std::vector<WaitingRank>& waiting) {
 void HangDesk::act_on(const std::vector<WaitingRank>& waiting) {
   const StopPolicy& policy = parts_.options;
   if (policy.on_hang != OnHang::Report)
-    return fail(hang_faults(waiting, *policy.hang_timeout, policy.on_hang == OnHang::Stop));
+    return fail(hang_faults(waiting, *policy.hang_timeout, policy.on_hang == OnHang::Stop,
+                            HangWatch::kPlacesLimit + dump_limit() + rendezvous::kOthersTimeOut));
   if (is_first() && policy.stacks_limit.count() > 0) parts_.stacks.show();
+}
+
+// For the flight recorders, if there are any.
+std::chrono::milliseconds HangDesk::dump_limit() const {
+  const auto recorder = hang::flight_recorder_of(parts_.options.inherited);
+  return recorder ? HangWatch::kDumpLimit : std::chrono::seconds(0);
 }
 
 // The round is stopped, as after any failure.

@@ -2,6 +2,7 @@
 // and torch's timers.
 #pragma once
 
+#include <chrono>
 #include <functional>
 #include <optional>
 #include <string>
@@ -64,6 +65,7 @@ class HangDesk {
   void on_waiting(const std::vector<WaitingRank>& waiting);
   void act_on(const std::vector<WaitingRank>& waiting);
   void fail(const std::vector<HungRank>& hung);
+  [[nodiscard]] std::chrono::milliseconds dump_limit() const;
   [[nodiscard]] bool is_first() const { return group_.assignment().group_rank == 0; }
   void say(const std::string& text);
 

@@ -19,8 +19,6 @@ using Clock = std::chrono::steady_clock;
 
 // A look that gets no answer from the kernel hangs in a thread that is left behind.
 constexpr std::chrono::seconds kLookLimit{20};
-constexpr std::chrono::seconds kPlacesLimit{3};
-constexpr std::chrono::seconds kDumpLimit{5};
 
 // All processes of this node's workers.
 std::set<pid_t> processes_of(const hang::NodeLook& look) {

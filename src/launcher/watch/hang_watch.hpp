@@ -25,6 +25,10 @@ namespace drun::launcher {
 
 class HangWatch {
  public:
+  // How long find_places() may take, and the ranks for their dumps.
+  static constexpr std::chrono::seconds kPlacesLimit{3};
+  static constexpr std::chrono::seconds kDumpLimit{5};
+
   // `group` must outlive this. `on_stalled` is called from the loop, with true when none of the
   // workers that run has got on for `timeout`, and with false when one has again. Nullopt: nobody
   // looks. `on_doubt` gets, once, why workers of which nothing has come for `timeout` are not taken

@@ -123,6 +123,7 @@ rendezvous::FailureSummary summarize(const FailedRound& round, const RemainsOf& 
   summary.timed_out = speaks_of_timeout(summary.last_words, summary.tail) ||
                       (worker.fault && worker.fault->with_others);
   summary.hung = worker.fault && worker.fault->hangs;
+  if (summary.hung) summary.clue = worker.fault->clue;
   summary.log_file = output.log_file(first);
   if (round.one_reason) return summary;
   for (const auto id : round.failures.others()) {

@@ -20,10 +20,11 @@ std::string cause_of(const WaitingRank& rank, std::chrono::milliseconds timeout)
          describe_duration(timeout.count()) + " (--hang-timeout)";
 }
 
-std::map<std::string, int> count_places(const std::vector<WaitingRank>& ranks) {
+std::map<std::string, int> count_causes(const std::vector<WaitingRank>& ranks,
+                                        std::chrono::milliseconds timeout) {
   std::map<std::string, int> counts;
   for (const WaitingRank& rank : ranks)
-    ++counts[rank.place.text()];
+    ++counts[cause_of(rank, timeout)];
   return counts;
 }
 
@@ -54,15 +55,19 @@ std::string hang_text(const std::vector<WaitingRank>& ranks, const WorkerGroup& 
 }
 
 std::vector<HungRank> hang_faults(const std::vector<WaitingRank>& ranks,
-                                  std::chrono::milliseconds timeout, bool for_good) {
-  const auto counts = count_places(ranks);
+                                  std::chrono::milliseconds timeout, bool for_good,
+                                  std::chrono::milliseconds others_within) {
+  const auto counts = count_causes(ranks, timeout);
   std::vector<HungRank> hung;
   for (const WaitingRank& rank : ranks) {
     RankFault fault;
     fault.exit_code = kTimeLimit;
     fault.cause = cause_of(rank, timeout);
     fault.hangs = true;
-    fault.order = rank.behind ? 0 : counts.at(rank.place.text());
+    fault.clue.behind = rank.behind;
+    // A place that was not found is no other one than that of the others.
+    if (!rank.place.call.empty()) fault.clue.alike = counts.at(fault.cause);
+    fault.clue.others_within = others_within;
     fault.for_good = for_good;
     fault.with_others = true;
     hung.push_back({rank.local_rank, rank.pid, std::move(fault)});

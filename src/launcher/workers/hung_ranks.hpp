@@ -33,10 +33,11 @@ struct WaitingRank {
 [[nodiscard]] std::string hang_text(const std::vector<WaitingRank>& ranks, const WorkerGroup& group,
                                     std::chrono::milliseconds timeout);
 
-// Who is behind comes first, then who waits where few others do: many wait for one. `for_good`: no
-// restart.
+// Each says who is behind, or how few others wait where it does: many wait for one. `for_good`: no
+// restart. `others_within`: other nodes say so of their ranks.
 [[nodiscard]] std::vector<HungRank> hang_faults(const std::vector<WaitingRank>& ranks,
-                                                std::chrono::milliseconds timeout, bool for_good);
+                                                std::chrono::milliseconds timeout, bool for_good,
+                                                std::chrono::milliseconds others_within);
 
 // Why ranks of which nothing has come for long are not taken for hanging.
 [[nodiscard]] std::string doubt_text(const std::string& doubt, const WorkerGroup& group);

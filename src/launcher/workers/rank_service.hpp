@@ -12,12 +12,12 @@ namespace drun::launcher {
 
 // A worker has failed by what it said to the service, whatever it does afterwards.
 struct RankFault {
-  int exit_code = 1;         // 1 to 255
-  std::string cause;         // "aborted the job with code 7": printable
-  bool hangs = false;        // it does nothing any more
-  int order = 0;             // of several in the same moment the lowest is the first failure
-  bool for_good = false;     // no restart, whatever the policy says
-  bool with_others = false;  // those of other nodes fail in the same moment
+  int exit_code = 1;            // 1 to 255
+  std::string cause;            // "aborted the job with code 7": printable
+  bool hangs = false;           // it does nothing any more
+  bool for_good = false;        // no restart, whatever the policy says
+  bool with_others = false;     // those of other nodes fail in the same moment
+  rendezvous::HangClue clue{};  // of several that hang in the same moment, who failed first
 };
 
 class RankService {

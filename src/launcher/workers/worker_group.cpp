@@ -13,6 +13,7 @@
 #include "launcher/report/hang_suspicion.hpp"
 #include "launcher/workers/round_launch.hpp"
 #include "launcher/workers/worker_states.hpp"
+#include "rendezvous/root_cause.hpp"
 
 namespace drun::launcher {
 namespace {
@@ -347,7 +348,12 @@ void WorkerGroup::on_first_failure(process::WorkerId id, Time now) {
     held_until_ = services_.before_stop->begin(hangs, now, [this, start = starts_] {
       if (start == starts_) held_until_.reset();
     });
-  if (hangs) return;
+  if (hangs) {
+    // What is stopped here would fail others that have not said yet that they hang, too.
+    const auto others = fault->clue.others_within;
+    if (assignment_.group_world_size > 1 && others.count() > 0) stop_at_ = now + others;
+    return;
+  }
   const auto tail = output_.tail(id, kLastWordsLimit);
   if (!speaks_of_timeout(headline("", tail), tail)) return;
   stop_at_ = now + rendezvous::kOthersTimeOut;
@@ -369,7 +375,7 @@ void WorkerGroup::condemn_faulty(Time now) {
     if (worker.fault && worker.stage == Worker::Stage::Running && !worker.condemned)
       faulty.push_back(id);
   std::stable_sort(faulty.begin(), faulty.end(), [this](auto a, auto b) {
-    return workers_.at(a).fault->order < workers_.at(b).fault->order;
+    return rendezvous::is_nearer(workers_.at(a).fault->clue, workers_.at(b).fault->clue);
   });
   for (const auto id : faulty) {
     Worker& worker = workers_.at(id);

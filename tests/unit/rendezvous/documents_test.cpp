@@ -42,6 +42,7 @@ FailureSummary failure() {
   f.requeue = false;
   f.timed_out = true;
   f.hung = true;
+  f.clue = {true, -1, 3, Milliseconds(4'000)};
   f.highest_code = 139;
   return f;
 }

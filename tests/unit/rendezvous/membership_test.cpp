@@ -569,6 +569,88 @@ TEST(RunningTest, AfterATimeOutTheOthersGetTimeToRunIntoItToo) {
   }
 }
 
+// One rank on each node hangs, and the nodes tell so one after the other.
+class HungNodesTest : public testing::Test {
+ protected:
+  static Config three() {
+    auto c = config(3, 3);
+    c.ticket = "a";
+    c.max_restarts = 1;
+    return c;
+  }
+  HungNodesTest() : board_(three()) {
+    for (const char* name : {"a", "b", "c"})
+      board_.join(name);
+    board_.run();
+  }
+  void hangs(const std::string& ticket, bool behind = false) {
+    auto d = board_.document(ticket);
+    d.failed = board_.state().round.number;
+    d.failure.emplace();
+    d.failure->host = ticket;
+    d.failure->exit_code = 124;
+    d.failure->cause = behind ? "it is behind" : "it waits";
+    d.failure->rank = board_.state().slots.at(ticket).group_rank;
+    d.failure->hung = d.failure->timed_out = true;
+    d.failure->clue = {behind, std::nullopt, 1, Milliseconds(5'000)};
+    board_.put(ticket, std::move(d));
+    board_.settle();
+  }
+
+  Board board_;
+};
+
+TEST_F(HungNodesTest, WhoIsBehindIsTheRootCauseWhoeverTellsFirst) {
+  hangs("a");
+  hangs("b");
+  board_.pass(Milliseconds(4'999));
+  board_.settle();
+  ASSERT_EQ(board_.phase(), Phase::Running) << "one has not told yet";
+  hangs("c", true);
+  ASSERT_EQ(board_.phase(), Phase::Stopping) << "nobody is left";
+  EXPECT_EQ(board_.state().round.root, "c");
+  EXPECT_EQ(board_.state().failures.front().ticket, "c");
+  board_.all_left();
+  board_.settle();
+  EXPECT_EQ(board_.state().history.rounds.back().reason, "rank 2 on c: it is behind");
+  EXPECT_EQ(board_.state().crash_rank, 2);
+}
+
+TEST_F(HungNodesTest, NobodyWaitsForANodeLongerThanItsTime) {
+  hangs("a");
+  hangs("c", true);
+  EXPECT_EQ(next_deadline(board_.state(), board_.config()), board_.now() + Milliseconds(5'000));
+  board_.pass(Milliseconds(5'000));
+  board_.settle();
+  ASSERT_EQ(board_.phase(), Phase::Stopping);
+  EXPECT_EQ(board_.state().round.root, "c");
+}
+
+TEST_F(HungNodesTest, NorForOneThatHasSucceeded) {
+  board_.succeeds("b");
+  hangs("a");
+  hangs("c", true);
+  ASSERT_EQ(board_.phase(), Phase::Stopping);
+  EXPECT_EQ(board_.state().round.root, "c");
+}
+
+// The workers of all nodes may have ended before the round is stopped, and with it the job.
+TEST_F(HungNodesTest, TheJobEndsWithTheSameOne) {
+  board_.state().round.restart_count = 1;  // none is left
+  hangs("b");
+  hangs("a");
+  for (const char* ticket : {"a", "b"})
+    board_.left(ticket);
+  auto d = board_.document("c");
+  d.left = board_.state().round.number;
+  d.claim.reset();
+  board_.put("c", d);
+  hangs("c", true);
+  ASSERT_EQ(board_.phase(), Phase::Closed);
+  EXPECT_THAT(board_.state().history.rounds.back().reason,
+              testing::StartsWith("rank 2 on c: it is behind"));
+}
+
 TEST(RunningTest, StopsForItsReasonsOnly) {
   const std::vector<RunningCase> cases = {
       {"nothing", [](Board&) {}, Phase::Running, Cause::None},

@@ -31,7 +31,7 @@ struct Rig {
   // A round in which these failed, the first one first, spends a restart.
   void fail(const std::vector<Failure>& failures) {
     state.failures = failures;
-    for (const SetAside& each : note_cost(state, config, round))
+    for (const SetAside& each : note_cost(state, state.failures.front(), config, round))
       cleared.push_back(each.host);
   }
   std::string why(const std::string& ticket) const {

@@ -5,9 +5,12 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "rendezvous/root_cause.hpp"
+
 namespace drun::launcher {
 namespace {
 
+using rendezvous::is_nearer;
 using std::chrono::seconds;
 using testing::HasSubstr;
 
@@ -24,15 +27,18 @@ WaitingRank waiting(int local_rank, const std::string& call, const std::string& 
 TEST(HungRanksTest, WhoWaitsElsewhereThanTheOthersFailsFirst) {
   const auto hung = hang_faults(
       {waiting(0, "futex"), waiting(1, "futex"), waiting(2, "recvfrom", " from 10.0.0.1:1")},
-      seconds(600), false);
+      seconds(600), false, seconds(4));
   ASSERT_EQ(hung.size(), 3U);
-  EXPECT_LT(hung[2].fault.order, hung[0].fault.order);
-  EXPECT_EQ(hung[0].fault.order, hung[1].fault.order);
+  EXPECT_TRUE(is_nearer(hung[2].fault.clue, hung[0].fault.clue));
+  EXPECT_EQ(hung[2].fault.clue.alike, 1);
+  EXPECT_EQ(hung[0].fault.clue, hung[1].fault.clue);
+  EXPECT_EQ(hung[0].fault.clue.alike, 2);
   EXPECT_EQ(hung[2].pid, 4713);
   for (const HungRank& rank : hung) {
     EXPECT_EQ(rank.fault.exit_code, 124);
     EXPECT_TRUE(rank.fault.hangs);
     EXPECT_TRUE(rank.fault.with_others);
+    EXPECT_EQ(rank.fault.clue.others_within, seconds(4));
     EXPECT_FALSE(rank.fault.for_good);
   }
   EXPECT_THAT(hung[2].fault.cause, HasSubstr("hangs: it waits in recvfrom, and no rank"));
@@ -42,16 +48,18 @@ TEST(HungRanksTest, WhoWaitsElsewhereThanTheOthersFailsFirst) {
 TEST(HungRanksTest, WhoIsBehindInACollectiveFailsFirst) {
   auto ranks = std::vector{waiting(0, "futex"), waiting(1, ""), waiting(2, "")};
   ranks[2].behind = true;
-  const auto hung = hang_faults(ranks, seconds(600), false);
-  EXPECT_LT(hung[2].fault.order, hung[0].fault.order);
+  const auto hung = hang_faults(ranks, seconds(600), false, seconds(4));
+  EXPECT_TRUE(is_nearer(hung[2].fault.clue, hung[0].fault.clue));
+  EXPECT_TRUE(is_nearer(hung[2].fault.clue, hung[1].fault.clue));
   EXPECT_THAT(hung[2].fault.cause, HasSubstr("hangs: NCCL says that it is behind in a collective"));
 }
 
 TEST(HungRanksTest, AnUnknownPlaceIsSaidToBeOneAndAStopIsForGood) {
-  const auto hung = hang_faults({waiting(0, "")}, seconds(2), true);
+  const auto hung = hang_faults({waiting(0, "")}, seconds(2), true, seconds(4));
   ASSERT_EQ(hung.size(), 1U);
   EXPECT_THAT(hung[0].fault.cause, HasSubstr("an unknown place"));
   EXPECT_TRUE(hung[0].fault.for_good);
+  EXPECT_EQ(hung[0].fault.clue.alike, 0);
 }
 
 }  // namespace

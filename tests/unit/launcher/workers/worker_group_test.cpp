@@ -1109,6 +1109,52 @@ TEST(WorkerGroupHoldTest, OneThatHangsIsLookedAtBeforeItIsStopped) {
   EXPECT_THAT(told(rig.at(milliseconds(300)), rig), HasSubstr("stop SIGTERM 5"));
 }
 
+// To stop it would fail those of other nodes for another reason.
+TEST(WorkerGroupHoldTest, OneThatHangsWithOtherNodesRunsUntilTheyHaveToldOfTheirs) {
+  for (const int nodes : {1, 2}) {
+    HeldRig rig;
+    rig.before.wanted = false;
+    auto place = second_node();
+    place.group_world_size = nodes;
+    rig.held.start(place, rig.now);
+    (void)rig.feed({spawned(kFirst), spawned(kSecond)});
+    (void)rig.runner.take_calls();
+    RankFault fault;
+    fault.exit_code = 124;
+    fault.hangs = true;
+    fault.clue = {true, 7, 1, milliseconds(4'000)};
+    rig.held.on_fault(1, fault);
+    if (nodes == 1) {
+      EXPECT_THAT(told(rig.at(milliseconds(0)), rig), HasSubstr("stop SIGTERM 5"));
+      continue;
+    }
+    EXPECT_EQ(told(rig.at(milliseconds(0)), rig), "");
+    const GroupNews news = rig.at(milliseconds(200));
+    ASSERT_TRUE(news.failure);
+    EXPECT_EQ(news.failure->clue, fault.clue);
+    EXPECT_EQ(told(rig.at(milliseconds(3'999)), rig), "");
+    EXPECT_EQ(rig.held.next_deadline(), kStart + milliseconds(4'000));
+    EXPECT_EQ(told(rig.at(milliseconds(4'000)), rig), "stop SIGTERM 5");
+  }
+}
+
+// Of several on one node.
+TEST(WorkerGroupHoldTest, WhoTheOthersWaitForIsTheFirstOfItsNode) {
+  HeldRig rig;
+  rig.run();
+  RankFault fault;
+  fault.exit_code = 124;
+  fault.hangs = true;
+  fault.clue.alike = 5;
+  rig.held.on_fault(0, fault);
+  fault.clue.behind = true;
+  rig.held.on_fault(1, fault);
+  (void)rig.at(milliseconds(0));
+  const GroupNews news = rig.at(milliseconds(200));
+  ASSERT_TRUE(news.failure);
+  EXPECT_EQ(news.failure->rank, 3);
+}
+
 TEST(WorkerGroupHoldTest, ItIsNotWaitedForLongerThanItsLimit) {
   HeldRig rig;
   rig.run();
