@@ -75,7 +75,7 @@ std::vector<Heartbeats::Late> Heartbeats::on_look(const std::vector<Seen>& seen,
     if (cause.empty()) continue;
     if (record.step) lowest = std::min(lowest.value_or(*record.step), *record.step);
     all_say_steps = all_say_steps && record.step;
-    late.push_back({each.worker, std::move(cause)});
+    late.push_back({each.worker, std::move(cause), record.step});
   }
   records_ = std::move(records);
   // One rank was reported already: others that are late now only wait for it, or are being stopped

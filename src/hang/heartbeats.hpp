@@ -35,6 +35,7 @@ class Heartbeats {
   struct Late {
     std::uint32_t worker = 0;
     std::string cause;  // "gave no heartbeat for 30.0 s after step 41 (--heartbeat-timeout)"
+    std::optional<std::int64_t> step{};  // the last that was said
     bool operator==(const Late&) const = default;
   };
 

@@ -16,11 +16,12 @@ bool is_set_aside(const RoundDocument& round, const std::string& ticket) {
 }
 
 // Other nodes failed in the same way as the first, all in one round: that is the program. What
-// fails in another way is what becomes of the peers of a node that failed.
+// fails in another way is what becomes of the peers of a node that failed. What a rank that hangs
+// has printed says nothing of it.
 bool failed_alike(const std::vector<Failure>& failures, const Failure& root) {
   return std::any_of(failures.begin(), failures.end(), [&](const Failure& each) {
     return &each != &root && each.summary.cause == root.summary.cause &&
-           each.summary.last_words == root.summary.last_words;
+           (root.summary.hung || each.summary.last_words == root.summary.last_words);
   });
 }
 

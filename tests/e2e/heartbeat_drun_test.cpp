@@ -94,6 +94,19 @@ TEST(HeartbeatDrunTest, OnTwoNodesTheHangOfOneEndsTheJob) {
   EXPECT_EQ(read_file(told), "1 gave no heartbeat for 3.0 s after step 3 (--heartbeat-timeout)\n");
 }
 
+// The other node has beaten before, and is late first, but it has come further.
+TEST(HeartbeatDrunTest, OnTwoNodesTheRankBehindIsNamedThoughTheOtherIsLateFirst) {
+  const TempDir folder;
+  const std::string beaten = folder.path() / "beaten";
+  DrunProcess job(
+      Arguments{"--local-nodes", "2", "--heartbeat-timeout", "6", "--stacks-on-failure", "120"} +
+      shell("if [ $RANK = 0 ]; then beat 4; : >'" + beaten + "'; else until [ -e '" + beaten +
+            "' ]; do sleep 0.02; done; sleep 0.5; beat 3; fi; exec sleep 1000"));
+  expect_end(job, 124);
+  EXPECT_THAT(job.err(), ContainsRegex("job failed: rank 1 .* after step 3 "));
+  EXPECT_THAT(job.err(), HasSubstr("rank 0: gave no heartbeat for 6.0 s after step 4"));
+}
+
 // ---- torch's timers, without torch ----
 
 // What its client does.

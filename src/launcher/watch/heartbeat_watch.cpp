@@ -66,14 +66,22 @@ void HeartbeatWatch::look() {
 }
 
 void HeartbeatWatch::on_looked(const Looked& looked) {
+  auto all = heartbeats_.on_look(looked, Clock::now());
+  std::map<std::string, int> alike;  // by cause
+  for (const auto& late : all)
+    ++alike[late.cause];
   std::vector<HungRank> hung;
-  for (auto& late : heartbeats_.on_look(looked, Clock::now())) {
+  for (auto& late : all) {
     const auto worker = group_.workers().find(late.worker);
     if (worker == group_.workers().end()) continue;
     RankFault fault;
     fault.exit_code = kTimeLimit;
     fault.cause = std::move(late.cause);
     fault.hangs = true;
+    fault.clue.alike = alike.at(fault.cause);
+    fault.clue.step = late.step;
+    // They may have given their last one a little later, and be looked at later.
+    fault.clue.others_within = 2 * heartbeats_.interval() + rendezvous::kOthersTimeOut;
     hung.push_back({worker->second.local_rank, worker->second.pid, std::move(fault)});
   }
   calls_.looked();

@@ -84,7 +84,7 @@ TEST_F(HeartbeatsTest, OneThatStopsIsLateAndItsStepIsNamed) {
   beat(2);
   EXPECT_THAT(after(seconds(8)),
               ElementsAre(Heartbeats::Late{
-                  1, "gave no heartbeat for 10.0 s after step 41 (--heartbeat-timeout)"}));
+                  1, "gave no heartbeat for 10.0 s after step 41 (--heartbeat-timeout)", 41}));
 }
 
 TEST_F(HeartbeatsTest, OfSeveralThatAreLateThoseBehindAreTheCause) {

@@ -583,7 +583,7 @@ class HungNodesTest : public testing::Test {
       board_.join(name);
     board_.run();
   }
-  void hangs(const std::string& ticket, bool behind = false) {
+  void hangs(const std::string& ticket, bool behind = false, std::optional<int> step = {}) {
     auto d = board_.document(ticket);
     d.failed = board_.state().round.number;
     d.failure.emplace();
@@ -591,8 +591,10 @@ class HungNodesTest : public testing::Test {
     d.failure->exit_code = 124;
     d.failure->cause = behind ? "it is behind" : "it waits";
     d.failure->rank = board_.state().slots.at(ticket).group_rank;
-    d.failure->hung = d.failure->timed_out = true;
-    d.failure->clue = {behind, std::nullopt, 1, Milliseconds(5'000)};
+    if (step) d.failure->cause = "gave no heartbeat after step " + std::to_string(*step);
+    d.failure->hung = true;
+    d.failure->timed_out = !step;
+    d.failure->clue = {behind, step, 1, Milliseconds(5'000)};
     board_.put(ticket, std::move(d));
     board_.settle();
   }
@@ -632,6 +634,30 @@ TEST_F(HungNodesTest, NorForOneThatHasSucceeded) {
   hangs("c", true);
   ASSERT_EQ(board_.phase(), Phase::Stopping);
   EXPECT_EQ(board_.state().round.root, "c");
+}
+
+// By their heartbeats: these say how far each has come.
+TEST_F(HungNodesTest, OfThoseThatTellTheirStepsTheLowestIsTheRootCause) {
+  board_.config().exclude_after = 1;
+  for (const auto& [ticket, step] : {std::pair{"a", 4}, {"c", 3}, {"b", 4}}) {
+    hangs(ticket, false, step);
+    EXPECT_EQ(board_.phase(), ticket[0] == 'b' ? Phase::Stopping : Phase::Running);
+  }
+  EXPECT_EQ(board_.state().round.root, "c");
+  board_.all_left();
+  board_.settle();
+  ASSERT_EQ(board_.state().round.costs.size(), 1U);
+  EXPECT_TRUE(board_.state().round.costs.contains("c"));
+}
+
+TEST_F(HungNodesTest, IfTheLowestIsThatOfSeveralNodesNobodyIsToBlame) {
+  board_.config().exclude_after = 1;
+  for (const char* ticket : {"a", "b", "c"})
+    hangs(ticket, false, 3);
+  board_.all_left();
+  board_.settle();
+  EXPECT_EQ(board_.state().round.restart_count, 1);
+  EXPECT_TRUE(board_.state().round.costs.empty());
 }
 
 // The workers of all nodes may have ended before the round is stopped, and with it the job.

@@ -73,6 +73,24 @@ TEST(SetAsideTest, WhatAllNodesDieOfIsTheProgram) {
   EXPECT_TRUE(rig.round.costs.empty());
 }
 
+// They say how far they have come: those that have come equally far wait for one another.
+TEST(SetAsideTest, OfNodesThatHangAtTheSameStepNobodyIsToBlame) {
+  const auto late = [](int rank, int step) {
+    auto result = failure(rank, "gave no heartbeat after step " + std::to_string(step),
+                          "printed by rank " + std::to_string(rank));
+    result.hung = true;
+    result.clue.step = step;
+    return result;
+  };
+  Rig rig;
+  for (int i = 0; i < 3; ++i)
+    rig.fail({{"b", late(1, 3)}, {"c", late(2, 4)}, {"a", late(0, 3)}});
+  EXPECT_TRUE(rig.round.costs.empty());
+  for (int i = 0; i < 2; ++i)
+    rig.fail({{"b", late(1, 3)}, {"c", late(2, 4)}, {"a", late(0, 4)}});
+  EXPECT_THAT(rig.why("b"), HasSubstr("failed first in 2 rounds"));
+}
+
 TEST(SetAsideTest, WhatDoesNotCount) {
   for (int which = 0; which < 4; ++which) {
     Rig rig;
