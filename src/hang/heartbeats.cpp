@@ -33,6 +33,7 @@ void Heartbeats::count(Record& record, const Seen& seen, Time now) const {
   record.heartbeat = seen.heartbeat;
   if (seen.heartbeat->step) record.step = seen.heartbeat->step;
   record.quiet = {};
+  record.told = false;
 }
 
 std::string Heartbeats::why_late(const Record& record) const {

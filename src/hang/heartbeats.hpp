@@ -55,7 +55,8 @@ class Heartbeats {
   [[nodiscard]] std::chrono::milliseconds interval() const { return interval_; }
   // All workers that run. Time in which nobody looked, because this process was stopped or the file
   // system gave no answer, is not counted. Of several that are late in the same moment and say
-  // their steps, those that are behind the others; while one runs that was told of, nobody else.
+  // their steps, those that are behind the others; while one runs that was told of, and has given
+  // no other heartbeat since, nobody else.
   [[nodiscard]] std::vector<Late> on_look(const std::vector<Seen>& seen, Time now);
   // Of those that have given a heartbeat, and not their last: the one with the lowest step, and of
   // several the one with the oldest heartbeat; that one also if not all of them say steps. And the

@@ -1,4 +1,7 @@
 // The limits of heartbeats, with real workers that give some and then hang.
+#include <signal.h>
+
+#include <fstream>
 #include <string>
 
 #include <gmock/gmock.h>
@@ -107,6 +110,73 @@ TEST(HeartbeatDrunTest, OnTwoNodesTheRankBehindIsNamedThoughTheOtherIsLateFirst)
   EXPECT_THAT(job.err(), HasSubstr("rank 0: gave no heartbeat for 6.0 s after step 4"));
 }
 
+// ---- what is done about it ----
+
+TEST(HeartbeatDrunTest, WithReportTheJobGoesOnAndItsNextHangIsTold) {
+  const TempDir folder;
+  const std::string go = folder.path() / "go";
+  DrunProcess job(
+      Arguments{"--heartbeat-timeout", "1", "--on-hang", "report", "--stacks-on-failure", "120"} +
+      shell("beat 1; until [ -e '" + go + "' ]; do sleep 0.05; done; beat 2; exec sleep 1000"));
+  ASSERT_TRUE(job.wait_for_err("stacks of rank 0")) << job.err();
+  EXPECT_THAT(job.err(), HasSubstr("warning: rank 0: gave no heartbeat for 1.0 s after step 1 "));
+  std::ofstream(go) << "on";
+  ASSERT_TRUE(job.wait_for_err("after step 2")) << job.err();
+  job.signal(SIGTERM);
+  expect_end(job, 143);
+}
+
+TEST(HeartbeatDrunTest, WithStopThereIsNoRestart) {
+  DrunProcess job(
+      Arguments{"--max-restarts", "1", "--heartbeat-timeout", "1", "--on-hang", "stop"} +
+      shell("[ $TORCHELASTIC_RESTART_COUNT = 0 ] || exit 0; beat 1; exec sleep 1000"));
+  expect_end(job, 124);
+}
+
+// Workers with PyTorch's flight recorder, in a folder.
+class RecordersTest : public testing::Test {
+ protected:
+  DrunProcess job(const Arguments& flags, const std::string& script) {
+    Launch launch;
+    launch.environment = {
+        "TORCH_NCCL_DEBUG_INFO_PIPE_FILE=" + std::string(folder_.path() / "pipe_"),
+        "TORCH_NCCL_DEBUG_INFO_TEMP_FILE=" + trace_, "TORCHELASTIC_ENABLE_FILE_TIMER=1"};
+    return DrunProcess(
+        flags + Arguments{"--stacks-on-failure", "120"} +
+            shell(script + " exec '" + places::program("stall_worker") + "' recorder"),
+        std::move(launch));
+  }
+
+  const TempDir folder_;
+  const std::string trace_ = folder_.path() / "trace_";
+};
+
+TEST_F(RecordersTest, AreAskedForTheirDumpsAndTheReportNamesAllFiles) {
+  const std::string report = folder_.path() / "report.json";
+  DrunProcess hung = job({"--nproc-per-node", "2", "--heartbeat-timeout", "2", "--report", report,
+                          "--log-dir", std::string(folder_.path() / "logs")},
+                         "beat 1;");
+  expect_end(hung, 124);
+  EXPECT_THAT(hung.err(),
+              HasSubstr("the flight recorder has written " + trace_ + "0 and " + trace_ + "1"));
+  EXPECT_EQ(read_file(trace_ + "1"), "trace of 1");
+  const std::string json = read_file(report);
+  EXPECT_THAT(json, HasSubstr("\"flight_recorder_files\": [\n    \"" + trace_ + "0\",\n    \"" +
+                              trace_ + "1\"\n  ]"));
+  EXPECT_THAT(json, ContainsRegex("\"stack_files\": \\[\n    \"[^\"]*/stacks_1.txt\"\n  \\]"));
+}
+
+// They wait for the rank that hangs, and know in which collective.
+TEST_F(RecordersTest, ThoseOfTheOtherNodesAreAskedToo) {
+  DrunProcess hung =
+      job({"--local-nodes", "2", "--heartbeat-timeout", "2"},
+          "if [ $RANK = 0 ]; then (while :; do beat 2; sleep 0.05; done) & else beat 1; fi;");
+  expect_end(hung, 124);
+  EXPECT_THAT(hung.err(), HasSubstr("job failed: rank 1 "));
+  for (const char* rank : {"0", "1"})
+    EXPECT_EQ(read_file(trace_ + rank), std::string("trace of ") + rank);
+}
+
 // ---- torch's timers, without torch ----
 
 // What its client does.
@@ -137,6 +207,14 @@ TEST(TimerDrunTest, OneThatIsOverIsAFailureAndTheStacksAreShown) {
   expect_end(job, 7);
   EXPECT_THAT(job.err(),
               ContainsRegex("stacks of ranks 0-1(.|\n)*rank 1 .*: its timer 'step' is over"));
+}
+
+TEST(TimerDrunTest, WithReportTheRankGoesOn) {
+  auto job = timed({"--on-hang", "report"}, "timer('step', 0.3)\ntime.sleep(1000)\n");
+  ASSERT_TRUE(job.wait_for_err("stacks of rank 0")) << job.err();
+  EXPECT_THAT(job.err(), HasSubstr("warning: rank 0: its timer 'step' is over"));
+  job.signal(SIGTERM);
+  expect_end(job, 143);
 }
 
 TEST(TimerDrunTest, OneThatIsReleasedInTimeDoesNothing) {

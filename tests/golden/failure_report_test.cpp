@@ -203,6 +203,7 @@ TEST(FailureReportGolden, Json) {
                              {{{1, 1}}, "exit code 7", "last words"}};
   outcome.notes = {"no restart of 3 is left"};
   NodeEnd node;
+  node.files = {{"/logs/job_ab12cd34/stacks_1.txt"}, {"/tmp/trace_2", "/tmp/trace_3"}};
   node.stopped.running = {0, 2, 4, 5};
   node.stopped.killed = {2};
   node.stopped.succeeded = {6, 7};

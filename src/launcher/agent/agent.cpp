@@ -64,7 +64,7 @@ class Agent {
         participant_(
             {options, host_name_, status_, workers_, backend_, events_, &files_,
              [this](const auto& action, auto go_on) {
-               return stacks_.hold(action, std::move(go_on));
+               return watch_.hold(action, std::move(go_on));
              }},
             [this](auto outcome) {
               watch_.forget_store();
@@ -165,6 +165,7 @@ class Agent {
     calls.left_unannounced = [this](auto end) { return participant_.left_unannounced(end); };
     calls.leads = [this] { return participant_.leads(); };
     calls.leaves_store = [this] { watch_.leaves_store(); };
+    calls.left_files = [this] { return watch_.left_files(); };
     calls.gone = [this] {
       signals_.cancel();
       timer_.set(std::nullopt);

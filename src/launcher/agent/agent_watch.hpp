@@ -17,6 +17,7 @@
 #include "launcher/backend/node_identity.hpp"
 #include "launcher/job_stacks/agent_stacks.hpp"
 #include "launcher/options/options.hpp"
+#include "launcher/report/failure_report.hpp"
 #include "launcher/telling/event_reporter.hpp"
 #include "launcher/telling/status_reporter.hpp"
 #include "launcher/views/job_teller.hpp"
@@ -66,6 +67,11 @@ class AgentWatch {
   // As HangDesk's.
   void on_hang() { hangs_.on_hang(); }
   void on_timer(const hang::FileTimers::Expired& timer) { hangs_.on_timer(timer); }
+  [[nodiscard]] bool hold(const rendezvous::StopAction& action, std::function<void()> go_on) {
+    return hangs_.hold(action, std::move(go_on));
+  }
+  // What was written about the workers while they ran, as far as it is known.
+  [[nodiscard]] LeftFiles left_files() const { return {parts_.stacks.files(), hangs_.dumps()}; }
 
   // Null: not asked for.
   [[nodiscard]] UsageSummary* summary() { return watchers_.summary(); }

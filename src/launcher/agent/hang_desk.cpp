@@ -62,7 +62,29 @@ void HangDesk::on_late(const std::vector<HungRank>& late) {
   if (!group_.running()) return;
   for (const HungRank& rank : late)
     parts_.events.on_hang(group_.assignment(), rank);
-  fail(late);
+  on_found(late);
+}
+
+// This node has found them, and no other one knows of it yet.
+void HangDesk::on_found(std::vector<HungRank> hung) {
+  const StopPolicy& policy = parts_.options;
+  if (policy.on_hang == OnHang::Report)
+    for (const HungRank& rank : hung)
+      warn(rank);
+  for (HungRank& rank : hung) {
+    rank.fault.for_good = policy.on_hang == OnHang::Stop;
+    rank.fault.clue.others_within += dump_limit();
+  }
+  ask_for_dumps(in_this_round([this, hung = std::move(hung)] {
+    const StopPolicy& to_do = parts_.options;
+    if (to_do.on_hang != OnHang::Report) return fail(hung);
+    if (to_do.stacks_limit.count() > 0) parts_.stacks.show();
+  }));
+}
+
+void HangDesk::warn(const HungRank& rank, const std::string& more) {
+  parts_.status.warn("rank " + std::to_string(group_.assignment().first_rank + rank.local_rank) +
+                     ": " + rank.fault.cause + more);
 }
 
 // torch would send the signal at once. One that kills comes from the stop, after the stacks;
@@ -77,12 +99,12 @@ void HangDesk::on_timer(const hang::FileTimers::Expired& timer) {
     rank.fault.exit_code = exit_code_of_signal(timer.signal);
     rank.fault.cause = "its timer '" + timer.scope + "' is over (TORCHELASTIC_ENABLE_FILE_TIMER)";
     rank.fault.hangs = true;
+    // Those of other nodes began theirs when this one did, more or less.
+    rank.fault.clue.others_within = rendezvous::kOthersTimeOut;
     parts_.events.on_hang(group_.assignment(), rank);
-    if (timer.pid == worker.pid && timer.signal == SIGKILL) return fail({rank});
-    parts_.status.warn("rank " +
-                       std::to_string(group_.assignment().first_rank + worker.local_rank) + ": " +
-                       rank.fault.cause + ": process " + std::to_string(timer.pid) +
-                       " gets signal " + std::to_string(timer.signal));
+    if (timer.pid == worker.pid && timer.signal == SIGKILL) return on_found({rank});
+    warn(rank,
+         ": process " + std::to_string(timer.pid) + " gets signal " + std::to_string(timer.signal));
     ::kill(timer.pid, timer.signal);
     return;
   }
@@ -99,12 +121,40 @@ void HangDesk::on_waiting(const std::vector<WaitingRank>& waiting) {
   const std::string collectives = hangs_.collectives().text();
   say(hang_text(waiting, group_, *policy.hang_timeout) +
       (collectives.empty() ? "" : "; " + collectives));
+  ask_for_dumps(in_this_round([this, waiting] { act_on(waiting); }));
+}
+
+// Does nothing once the round is over.
+std::function<void()> HangDesk::in_this_round(std::function<void()> act) const {
+  return [this, round = group_.round(), act = std::move(act)] {
+    if (group_.round() == round && group_.running()) act();
+  };
+}
+
+// `go_on` is called at once if there are none.
+void HangDesk::ask_for_dumps(std::function<void()> go_on) {
   const auto recorder = hang::flight_recorder_of(parts_.options.inherited);
-  if (!recorder) return act_on(waiting);
-  hangs_.ask_for_dumps(*recorder, [this, waiting, round = group_.round()](const auto& dumps) {
-    if (!dumps.empty()) say(dumps);
-    if (group_.round() == round && group_.running()) act_on(waiting);
+  if (!recorder) return go_on();
+  dumped_ = group_.round();
+  hangs_.ask_for_dumps(*recorder, [this, go_on = std::move(go_on)](const auto& dumps) {
+    const std::string text = dumps ? hang::dumps_text(*dumps) : dumps.error().what();
+    if (!text.empty()) say(text);
+    if (dumps) dumps_.insert(dumps->files.begin(), dumps->files.end());
+    go_on();
   });
+}
+
+// The ranks of another node hang: those here wait for them, and so tell of them.
+bool HangDesk::hold(const rendezvous::StopAction& action, std::function<void()> go_on) {
+  const int stop = ++held_;
+  const bool wanted = action.hang && !action.immediately && action.signal == 0;
+  if (!wanted || dump_limit().count() == 0 || dumped_ == group_.round() || !group_.running())
+    return parts_.stacks.hold(action, std::move(go_on));
+  ask_for_dumps([this, stop, action, go_on = std::move(go_on)] {
+    // Another stop may have overtaken this one.
+    if (stop == held_ && !parts_.stacks.hold(action, go_on)) go_on();
+  });
+  return true;
 }
 
 void HangDesk::act_on(const std::vector<WaitingRank>& waiting) {

@@ -5,6 +5,7 @@
 #include <chrono>
 #include <functional>
 #include <optional>
+#include <set>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -55,6 +56,10 @@ class HangDesk {
   void on_timer(const hang::FileTimers::Expired& timer);
   // As HeartbeatWatch's.
   [[nodiscard]] std::optional<status::RankBeat> behind() const { return heartbeats_.behind(); }
+  // As AgentStacks': if the stop is for a hang, the ranks are asked for their dumps first.
+  [[nodiscard]] bool hold(const rendezvous::StopAction& action, std::function<void()> go_on);
+  // Dumps of the flight recorder that this node's ranks have written.
+  [[nodiscard]] std::vector<std::string> dumps() const { return {dumps_.begin(), dumps_.end()}; }
   // Who has not come to a collective of others; empty: nobody asked, or all have.
   [[nodiscard]] std::string collective() const;
 
@@ -64,6 +69,10 @@ class HangDesk {
   void on_late(const std::vector<HungRank>& late);
   void on_waiting(const std::vector<WaitingRank>& waiting);
   void act_on(const std::vector<WaitingRank>& waiting);
+  void on_found(std::vector<HungRank> hung);
+  void warn(const HungRank& rank, const std::string& more = "");
+  void ask_for_dumps(std::function<void()> go_on);
+  [[nodiscard]] std::function<void()> in_this_round(std::function<void()> act) const;
   void fail(const std::vector<HungRank>& hung);
   [[nodiscard]] std::chrono::milliseconds dump_limit() const;
   [[nodiscard]] bool is_first() const { return group_.assignment().group_rank == 0; }
@@ -74,6 +83,9 @@ class HangDesk {
   BeatNote note_;
   HeartbeatWatch heartbeats_;
   HangWatch hangs_;
+  int dumped_ = 0;  // the round whose ranks were asked for dumps last
+  int held_ = 0;    // stops so far
+  std::set<std::string> dumps_;
 };
 
 }  // namespace drun::launcher

@@ -53,8 +53,11 @@ void build_hangs(const cli::GivenFlags& flags, Options& options) {
   if (action == nullptr) return;
   options.on_hang =
       std::array{OnHang::Restart, OnHang::Stop, OnHang::Report}.at(parse_choice(*action));
-  if (timeout == nullptr && options.on_hang != OnHang::Restart)
-    refuse(*action, "without --hang-timeout nobody looks for hangs");
+  const bool looks = timeout != nullptr || options.heartbeats.any() || options.file_timers;
+  if (!looks && options.on_hang != OnHang::Restart)
+    refuse(*action,
+           "nobody looks for hangs without --hang-timeout or a limit for heartbeats "
+           "(--heartbeat-timeout)");
 }
 
 // As it is called in /dev/shm, or by shm_open(3).

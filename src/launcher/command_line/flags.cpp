@@ -156,7 +156,7 @@ constexpr std::array kFlags{
     Flag{"hang-timeout", 0, "TIME", "", kDrun, kHangs, "",
          "the job hangs if no rank of it gets on for so long, by what the kernel says of them"},
     Flag{"on-hang", 0, "restart|stop|report", "restart", kDrun, kHangs, "restart stop report",
-         "what then: a failure like any other, one without a restart, or only a warning"},
+         "what becomes of a hang: a failure like any other, one without a restart, or only a warning"},
     Flag{"heartbeat-timeout", 0, "TIME", "", kDrun, kHangs, "",
          "a worker has failed if it gives no further heartbeat (drunctl heartbeat) for so long"},
     Flag{"heartbeat-start-timeout", 0, "TIME", "", kDrun, kHangs, "",

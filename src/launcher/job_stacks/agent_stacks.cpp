@@ -49,13 +49,14 @@ void AgentStacks::show(const Result<std::string>& report, std::function<void()> 
   }
   const auto save = [files = parts_.output.files(), name = "stacks_" + std::to_string(++shown_)](
                         const std::string& text, const std::string& json) {
-    const std::string path = files->write(name + ".txt", text);
+    std::string path = files->write(name + ".txt", text);
     (void)files->write(name + ".json", json + "\n");
-    return path.empty() ? path : "\nall stacks: " + path + "\n";
+    return path;
   };
-  desk_.describe(*report, save, [this, shown = std::move(shown)](const std::string& text) {
+  desk_.describe(*report, save, [this, shown = std::move(shown)](const auto& described) {
+    if (!described.file.empty()) files_.push_back(described.file);
     parts_.status.line().clear();
-    parts_.status.say(log::own_name() + ": " + text);
+    parts_.status.say(log::own_name() + ": " + described.text);
     if (shown) shown();
   });
 }
@@ -76,8 +77,8 @@ void AgentStacks::tell(std::function<void(const Result<std::string>& text)> done
   job_.ask(StackWish(), nodes_of_round(),
            [this, done = std::move(done)](const Result<std::string>& report) {
              if (!report) return done(report.error());
-             desk_.describe(*report, {}, [this, done](const std::string& text) {
-               done("job " + escaped(parts_.options.run_id) + ": " + text);
+             desk_.describe(*report, {}, [this, done](const auto& described) {
+               done("job " + escaped(parts_.options.run_id) + ": " + described.text);
              });
            });
 }

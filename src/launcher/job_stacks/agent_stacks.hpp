@@ -5,6 +5,7 @@
 #include <functional>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include <asio/io_context.hpp>
 
@@ -57,6 +58,8 @@ class AgentStacks {
   void answer(bool whole_job, bool unwind, const std::function<void(const std::string& text)>& say);
   // Of all nodes, as `drunctl stacks` shows them: `done` is called once, at once or from the loop.
   void tell(std::function<void(const Result<std::string>& text)> done);
+  // What was shown, in files as text; each has one beside it as JSON.
+  [[nodiscard]] const std::vector<std::string>& files() const { return files_; }
   // Nobody is told anything any more.
   void cancel();
 
@@ -69,6 +72,7 @@ class AgentStacks {
   JobStacks job_;
   LastLook last_look_;
   int shown_ = 0;
+  std::vector<std::string> files_;
 };
 
 }  // namespace drun::launcher

@@ -21,19 +21,20 @@ std::string taken(const StackDesk::Look& look, const LookRequest& request) {
   return std::move(*report);
 }
 
-std::string described(const std::string& report, const StackDesk::Save& save) {
+StackDesk::Described described(const std::string& report, const StackDesk::Save& save) {
   const auto parsed = stacks::parse_report(report);
-  if (!parsed) return parsed.error().what() + "\n";
-  std::string text = text_of(*parsed);
-  if (!save) return text;
+  if (!parsed) return {parsed.error().what() + "\n"};
+  StackDesk::Described result{text_of(*parsed)};
+  if (!save) return result;
   stacks::TextOptions whole;
   whole.all = true;
   try {
-    text += save(text_of(*parsed, whole), report);
+    result.file = save(text_of(*parsed, whole), report);
+    if (!result.file.empty()) result.text += "\nall stacks: " + result.file + "\n";
   } catch (const std::exception& failed) {
-    text += std::string(failed.what()) + "\n";
+    result.text += std::string(failed.what()) + "\n";
   }
-  return text;
+  return result;
 }
 
 }  // namespace
@@ -89,12 +90,12 @@ void StackDesk::begin(const StackWish& wish) {
 }
 
 void StackDesk::describe(std::string report, Save save,
-                         std::function<void(const std::string& text)> done) {
-  thread().ask<std::string>(
+                         std::function<void(const Described&)> done) {
+  thread().ask<Described>(
       kHangs,
       [report = std::move(report), save = std::move(save)] { return described(report, save); },
-      [done = std::move(done)](const Result<std::string>& text) {
-        done(text ? *text : text.error().what() + "\n");
+      [done = std::move(done)](const Result<Described>& found) {
+        done(found ? *found : Described{found.error().what() + "\n"});
       });
 }
 

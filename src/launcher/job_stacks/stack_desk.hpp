@@ -55,10 +55,14 @@ class StackDesk {
   // `done` is called from the loop, later, or, if what was found before will do, at once.
   void take(const StackWish& wish, Done done);
   // Such a report for people, in lines; `done` is called from the loop, later. `save` (it may be
-  // empty) is called in another thread, with the whole of it as text and as JSON; what it returns
-  // is added, or why it failed.
+  // empty) is called in another thread, with the whole of it as text and as JSON; the name of the
+  // file that it returns, if there is one, is added, or why it failed.
+  struct Described {
+    std::string text;
+    std::string file{};
+  };
   using Save = std::function<std::string(const std::string& text, const std::string& json)>;
-  void describe(std::string report, Save save, std::function<void(const std::string& text)> done);
+  void describe(std::string report, Save save, std::function<void(const Described&)> done);
   // Nobody is told anything any more.
   void cancel();
 

@@ -150,7 +150,8 @@ void AgentShutdown::report() {
   // How the job ends, a node that leaves it does not know.
   if (!outcome_.leaves) parts_.events.job_ends(outcome_, calls_.leads && calls_.leads());
   const Options& options = parts_.options;
-  const NodeEnd node{parts_.status.states_at_limit(), parts_.workers.group().ranks_at_end()};
+  NodeEnd node{parts_.status.states_at_limit(), parts_.workers.group().ranks_at_end()};
+  if (calls_.left_files) node.files = calls_.left_files();
   if (options.tells_its_end)
     report_outcome(options.output.tail_lines, outcome_, node, output.lost_logs(),
                    options.output.own_words.begin.empty() ? Reader::User : Reader::Starter,

@@ -56,6 +56,8 @@ class AgentShutdown {
     std::function<bool()> leads{};
     // The store is about to be out of reach. May be empty.
     std::function<void()> leaves_store{};
+    // For --report. May be empty: nothing.
+    std::function<LeftFiles()> left_files{};
   };
 
   AgentShutdown(const Parts& parts, Calls calls);

@@ -46,11 +46,18 @@ struct ReportOptions {
                                          const std::vector<std::string>& notes,
                                          const ReportOptions& options);
 
+// What was written about a node's ranks while they ran.
+struct LeftFiles {
+  std::vector<std::string> stacks;  // as text; each has one beside it as JSON
+  std::vector<std::string> dumps;   // of PyTorch's flight recorder
+};
+
 // How the job ended for the ranks of one node.
 struct NodeEnd {
   std::vector<std::string>
       at_limit;  // what they did when a time limit was reached; empty: none was
   StoppedRanks stopped;
+  LeftFiles files{};
 };
 
 // --report: how the job ended, as a JSON object with a line end. `failure` is null if no worker

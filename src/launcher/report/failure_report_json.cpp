@@ -74,6 +74,8 @@ Document report_json(const rendezvous::Outcome& outcome, const NodeEnd& node) {
   const auto suspicion =
       outcome.failure ? suspect_hang(*outcome.failure, node.stopped) : std::nullopt;
   json["ranks_that_seem_to_hang"] = suspicion ? suspicion->ranks : std::vector<int>{};
+  json["stack_files"] = node.files.stacks;
+  json["flight_recorder_files"] = node.files.dumps;
   json["failure"] = outcome.failure ? failure_json(*outcome.failure) : Document(nullptr);
   return json;
 }

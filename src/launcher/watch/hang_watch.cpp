@@ -53,7 +53,8 @@ using Places = std::map<std::uint32_t, Place>;
 HangWatch::HangWatch(asio::io_context& io, std::optional<std::chrono::milliseconds> timeout,
                      Endpoint ras, const WorkerGroup& group, std::function<void(bool)> on_stalled,
                      std::function<void(const std::string&)> on_doubt)
-    : ras_(std::move(ras)),
+    : io_(io),
+      ras_(std::move(ras)),
       group_(group),
       on_stalled_(std::move(on_stalled)),
       on_doubt_(std::move(on_doubt)),
@@ -72,6 +73,7 @@ void HangWatch::cancel() {
   timer_.set(std::nullopt);
   if (desk_) desk_->cancel();
   if (aside_) aside_->cancel();
+  if (dumps_) dumps_->cancel();
 }
 
 std::vector<hang::WatchedRank> HangWatch::watched() const {
@@ -174,21 +176,22 @@ void HangWatch::find_places(std::function<void(const std::vector<WaitingRank>&)>
 }
 
 void HangWatch::ask_for_dumps(const hang::FlightRecorder& recorder,
-                              std::function<void(const std::string&)> told) {
+                              std::function<void(const Result<hang::Dumps>&)> told) {
   std::vector<int> ranks;
   for (const auto& [id, worker] : group_.workers())
     if (worker.stage == Worker::Stage::Running)
       ranks.push_back(group_.assignment().first_rank + worker.local_rank);
-  judge_->begin_to_overlook();
-  aside_->ask<hang::Dumps>(
+  if (judge_) judge_->begin_to_overlook();
+  if (!dumps_) dumps_.emplace(io_, [] {});
+  dumps_->ask<hang::Dumps>(
       2 * kDumpLimit,
       [recorder, ranks] {
         about_to("ask for dumps by " + recorder.pipe);
         return hang::ask_for_dumps(recorder, ranks, kDumpLimit);
       },
-      [this, told = std::move(told)](Result<hang::Dumps> dumps) {
-        judge_->end_to_overlook();
-        told(dumps ? hang::dumps_text(*dumps) : dumps.error().what());
+      [this, told = std::move(told)](const Result<hang::Dumps>& dumps) {
+        if (judge_) judge_->end_to_overlook();
+        told(dumps);
       });
 }
 

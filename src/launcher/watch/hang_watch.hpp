@@ -14,6 +14,7 @@
 #include "base/deadline_timer.hpp"
 #include "base/file_desk.hpp"
 #include "drun/base/endpoint.hpp"
+#include "drun/base/result.hpp"
 #include "hang/flight_recorder.hpp"
 #include "hang/nccl_ras.hpp"
 #include "hang/process_reader.hpp"
@@ -45,9 +46,9 @@ class HangWatch {
   // seconds in any case.
   void find_places(std::function<void(const std::vector<WaitingRank>&)> told);
   // Asks the workers that run for dumps of PyTorch's flight recorder, if it is on in them, and then
-  // calls `told` from the loop with what came of it, empty for nothing; within some seconds.
+  // calls `told` from the loop; within some seconds. Without `timeout`, too.
   void ask_for_dumps(const hang::FlightRecorder& recorder,
-                     std::function<void(const std::string&)> told);
+                     std::function<void(const Result<hang::Dumps>&)> told);
   // What NCCL has said of the job's collectives; before it was asked, nothing.
   [[nodiscard]] const hang::StuckCollectives& collectives() const;
 
@@ -58,6 +59,7 @@ class HangWatch {
   void obey(const HangJudge::Verdict& verdict);
   [[nodiscard]] std::vector<hang::WatchedRank> watched() const;
 
+  asio::io_context& io_;
   const Endpoint ras_;
   const WorkerGroup& group_;
   const std::function<void(bool)> on_stalled_;
@@ -65,6 +67,7 @@ class HangWatch {
   std::optional<HangJudge> judge_;  // nullopt: nobody looks
   std::optional<FileDesk> desk_;
   std::optional<FileDesk> aside_;  // for questions whose answer may take a while: looks go on
+  std::optional<FileDesk> dumps_;  // since they were asked for
   DeadlineTimer timer_;
 };
 

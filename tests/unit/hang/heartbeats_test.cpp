@@ -106,6 +106,19 @@ TEST_F(HeartbeatsTest, WhoIsLateAfterAnotherIsNoCause) {
   EXPECT_EQ(late.front().worker, 2U);
 }
 
+// It was let go on.
+TEST_F(HeartbeatsTest, WhoGetsOnAgainMayBeLateAgain) {
+  limit(std::nullopt, seconds(10));
+  beat(1, 41);
+  beat(2, 41);
+  EXPECT_EQ(after(seconds(60)).size(), 2U);
+  beat(1, 42);
+  EXPECT_THAT(after(seconds(60)), IsEmpty()) << "the other has not got on";
+  beat(1, 43);
+  beat(2, 43);
+  EXPECT_EQ(after(seconds(60)).size(), 2U);
+}
+
 TEST_F(HeartbeatsTest, TheFurthestBehindIsKnown) {
   limit(std::nullopt, seconds(10));
   (void)after(seconds(1));
