@@ -88,6 +88,22 @@ TEST_F(StacksDrunTest, ShowsOtherThreadsAndChildren) {
                              HasSubstr("    hang_in_a_recv (hang_worker)\n")));
 }
 
+// Else all ranks of such a job look the same, and the odd one is not seen.
+TEST_F(StacksDrunTest, TheProgramOfAShellIsShownAndNotTheShell) {
+  const std::string script = "'" + places::program("hang_worker") + "' sleep recv sleep; exit 1";
+  DrunProcess job(Arguments{"--rdzv-id", job_, "--nproc-per-node", "3", "sh", "-c",
+                            "sh -c \"" + script + "\"; exit 1"});
+  ASSERT_TRUE(wait_until_ready(job, 3));
+  const Finished said = stacks_with("\nranks 0,2:\n");
+  EXPECT_EQ(said.code, 0) << said.err;
+  const auto one = said.out.find("\nrank 1:\n");
+  ASSERT_NE(one, std::string::npos) << said.out;
+  EXPECT_THAT(said.out.substr(one, said.out.find("\nranks 0,2:\n") - one),
+              HasSubstr("    hang_in_a_recv (hang_worker)\n"));
+  EXPECT_THAT(said.out, HasSubstr("\n  ranks 0-2: shown is 'hang_worker', for which 'sh' waits\n"));
+  EXPECT_THAT(stacks_with("child sh", {"--all"}).out, HasSubstr("ranks 0-2, child sh"));
+}
+
 TEST_F(StacksDrunTest, WritesJsonAndWhatFlameGraphsAreMadeOf) {
   DrunProcess job(job_of(2, {"sleep"}));
   ASSERT_TRUE(wait_until_ready(job, 2));

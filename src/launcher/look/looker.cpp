@@ -17,6 +17,22 @@ constexpr std::size_t kMostThreads = 400;  // of a process
 // A thread of a busy machine may need so long to stop.
 constexpr std::chrono::seconds kStopLimit{1};
 
+constexpr int kMostShells = 16;  // one in another
+
+// The process that a rank is about. Who starts a program by a shell script has the shell for a
+// worker, which only waits for the program: all ranks would look the same.
+pid_t program_of(pid_t worker) {
+  pid_t program = worker;
+  for (int i = 0; i < kMostShells; ++i) {
+    const auto children = process::children_of(program);
+    if (children.size() != 1 || threads_of(program).size() != 1) break;
+    const ThreadFacts facts = facts_of(program, program);
+    if (facts.call != "wait4" && facts.call != "waitid" && facts.wait != "do_wait") break;
+    program = children.front();
+  }
+  return program;
+}
+
 // A process with the facts of its threads.
 struct Seen {
   int number = 0;
@@ -26,7 +42,8 @@ struct Seen {
   std::vector<stacks::Sample> samples;  // as `threads`
 };
 
-Seen see(const LookRequest::Worker& worker, pid_t pid, int number) {
+// `program`: see program_of().
+Seen see(const LookRequest::Worker& worker, pid_t program, pid_t pid, int number) {
   Seen seen;
   seen.number = number;
   seen.pid = pid;
@@ -37,8 +54,7 @@ Seen see(const LookRequest::Worker& worker, pid_t pid, int number) {
     ThreadFacts facts = facts_of(pid, thread);
     stacks::Sample sample;
     sample.rank = worker.rank;
-    const bool of_worker = pid == worker.pid;
-    sample.kind = !of_worker      ? stacks::Kind::Child
+    sample.kind = pid != program  ? stacks::Kind::Child
                   : thread == pid ? stacks::Kind::Worker
                                   : stacks::Kind::Thread;
     if (sample.kind != stacks::Kind::Worker) sample.name = std::move(facts.name);
@@ -96,6 +112,10 @@ void look_closer(Seen& seen, const LookTools& tools, Clock::time_point deadline,
 
 void look_at(const LookRequest::Worker& worker, const LookTools& tools, Clock::time_point deadline,
              const LookCalls& calls) {
+  const pid_t program = program_of(worker.pid);
+  if (program != worker.pid)
+    calls.note("shown is '" + facts_of(program, program).name + "', for which '" +
+               facts_of(worker.pid, worker.pid).name + "' waits");
   std::vector<pid_t> pids{worker.pid};
   const auto below = process::descendants_of(worker.pid);
   pids.insert(pids.end(), below.begin(), below.end());
@@ -104,9 +124,11 @@ void look_at(const LookRequest::Worker& worker, const LookTools& tools, Clock::t
                std::to_string(kMostProcesses) + " were looked at");
     pids.resize(kMostProcesses);
   }
+  // A worker with many processes: the one that it is about is among those that are looked at.
+  if (std::find(pids.begin(), pids.end(), program) == pids.end()) pids.back() = program;
   std::vector<Seen> all;
   for (const pid_t pid : pids) {
-    all.push_back(see(worker, pid, static_cast<int>(all.size())));
+    all.push_back(see(worker, program, pid, static_cast<int>(all.size())));
     for (const stacks::Sample& sample : all.back().samples)
       calls.without_stack(all.back().number, sample);
   }

@@ -201,6 +201,12 @@ std::vector<pid_t> descendants() {
   return result;
 }
 
+std::vector<pid_t> children_of(pid_t pid) {
+  std::vector<pid_t> all;
+  append_children_of(pid, all);
+  return all;
+}
+
 std::vector<pid_t> descendants_of(pid_t pid) {
   std::vector<pid_t> result;
   append_children_of(pid, result);

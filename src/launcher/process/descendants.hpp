@@ -39,6 +39,9 @@ bool reap_children(const OnReaped& on_reaped);
 // The same of another process; /proc must be there.
 [[nodiscard]] std::vector<pid_t> descendants_of(pid_t pid);
 
+// The direct children of another process; /proc must be there.
+[[nodiscard]] std::vector<pid_t> children_of(pid_t pid);
+
 // Whether `pid` is `above` itself, or started by it, however deep, with nobody in between gone.
 [[nodiscard]] bool is_below(pid_t pid, pid_t above);
 
