@@ -36,7 +36,7 @@ void NodeStillness::judge(std::uint32_t worker, const RankLook& now, Time at) {
       break;
     case Activity::NobodyKnows:
       record.waits_since.reset();
-      record.doubt = finding.why;
+      if (record.doubt.empty()) record.doubt = finding.why;
       break;
     case Activity::Waits:
       if (!record.waits_since) record.waits_since = last_.at;
@@ -54,17 +54,22 @@ void NodeStillness::leave_out(Time::duration pause) {
   }
 }
 
+void NodeStillness::end_to_overlook(int more) {
+  --overlookers_;
+  overlooked_ = std::max(overlooked_, more);
+}
+
 void NodeStillness::on_look(NodeLook look) {
+  const bool overlook = overlookers_ > 0 || overlooked_ > 0;
+  if (overlookers_ == 0 && overlooked_ > 0) --overlooked_;
   if (look.at - last_.at > interval_ * kPause) {
     records_.clear();
     last_ = {};
   } else {
-    leave_out(look.at - last_.at - interval_ * kLate);
+    leave_out(look.at - last_.at - (overlook ? Time::duration(0) : interval_ * kLate));
   }
   const auto ended =
       std::erase_if(records_, [&](const auto& each) { return !look.ranks.contains(each.first); });
-  const bool overlook = overlooked_ > 0;
-  if (overlook && overlooked_ != kAll) --overlooked_;
   for (const auto& [worker, rank] : look.ranks)
     if (!overlook || !records_.contains(worker)) judge(worker, rank, look.at);
   // What has waited for a rank may go on only since that has ended.

@@ -3,7 +3,6 @@
 
 #include <chrono>
 #include <cstdint>
-#include <limits>
 #include <map>
 #include <optional>
 #include <string>
@@ -27,11 +26,11 @@ class NodeStillness {
   // stopped or the kernel gave no answer, is not counted; after a long pause, and when a rank has
   // ended, all begins anew.
   void on_look(NodeLook look);
-  // What happens between these two is not of the ranks' own doing: they are asked for something.
-  // All that looks find is overlooked, and by two after that: the first finds the rest of it, and
-  // so has not looked at connections, which the second would miss.
-  void begin_to_overlook() { overlooked_ = kAll; }
-  void end_to_overlook() { overlooked_ = 2; }
+  // What happens between these two is not of the ranks' own doing: they are asked for something, or
+  // held to be looked at. Looks meanwhile tell nothing, and their time is not counted; nor do
+  // `more` looks after that. May be nested.
+  void begin_to_overlook() { ++overlookers_; }
+  void end_to_overlook(int more);
   // The last one.
   [[nodiscard]] const NodeLook& last() const { return last_; }
 
@@ -52,7 +51,7 @@ class NodeStillness {
   struct Record {
     std::optional<Time> waits_since;
     Time fruitless_since;  // nothing has come of it
-    std::string doubt;     // why it was not found to wait, the last time
+    std::string doubt;     // why it was not found to wait, the first time since then
   };
 
   [[nodiscard]] bool all_fruitless(std::chrono::milliseconds time) const;
@@ -65,7 +64,7 @@ class NodeStillness {
   std::map<std::uint32_t, Record> records_;  // by worker
   bool stalled_ = false;
   bool doubted_ = false;
-  static constexpr int kAll = std::numeric_limits<int>::max();
+  int overlookers_ = 0;
   int overlooked_ = 0;  // so many looks to come
 };
 

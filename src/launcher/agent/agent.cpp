@@ -52,7 +52,7 @@ class Agent {
         status_(standard_error(output_), neighbours, options.max_nodes == 1),
         events_(io_, options, host_name_),
         stacks_({io_, options, host_name_, output_, worker_output_, status_, group_,
-                 [this] { pump(); }}),
+                 [this] { pump(); }, [this](bool held) { watch_.on_held(held); }}),
         leftovers_(io_, options.keep_shm, options.max_restarts > 0 || options.max_nodes > 1, files_,
                    {group_, status_, [this] { pump(); }}),
         services_(io_, options, service_calls()),

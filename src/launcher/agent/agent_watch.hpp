@@ -67,6 +67,7 @@ class AgentWatch {
   // As HangDesk's.
   void on_hang() { hangs_.on_hang(); }
   void on_timer(const hang::FileTimers::Expired& timer) { hangs_.on_timer(timer); }
+  void on_held(bool held) { hangs_.on_held(held); }
   [[nodiscard]] bool hold(const rendezvous::StopAction& action, std::function<void()> go_on) {
     return hangs_.hold(action, std::move(go_on));
   }

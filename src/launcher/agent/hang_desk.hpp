@@ -54,6 +54,8 @@ class HangDesk {
   void on_hang();
   // A timer of torch's is over.
   void on_timer(const hang::FileTimers::Expired& timer);
+  // As HangWatch's.
+  void on_held(bool held) { hangs_.on_held(held); }
   // As HeartbeatWatch's.
   [[nodiscard]] std::optional<status::RankBeat> behind() const { return heartbeats_.behind(); }
   // As AgentStacks': if the stop is for a hang, the ranks are asked for their dumps first.

@@ -12,11 +12,13 @@ namespace drun::launcher {
 
 AgentStacks::AgentStacks(Parts parts)
     : parts_(std::move(parts)),
-      desk_(parts_.io,
-            [this] {
-              return look_request(parts_.group(), parts_.worker_output, parts_.host_name,
-                                  std::chrono::steady_clock::now());
-            }),
+      desk_(
+          parts_.io,
+          [this] {
+            return look_request(parts_.group(), parts_.worker_output, parts_.host_name,
+                                std::chrono::steady_clock::now());
+          },
+          take_stacks, parts_.held),
       job_(parts_.io, desk_, parts_.options.run_id),
       last_look_({parts_.io, parts_.options,
                   [this](const StackWish& wish, StackDesk::Done done) {

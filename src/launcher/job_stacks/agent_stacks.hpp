@@ -35,7 +35,8 @@ class AgentStacks {
     const WorkerOutput& worker_output;
     StatusReporter& status;
     std::function<const WorkerGroup&()> group;
-    std::function<void()> resumed;  // as LastLook's
+    std::function<void()> resumed;        // as LastLook's
+    std::function<void(bool held)> held;  // as StackDesk's
   };
   explicit AgentStacks(Parts parts);
 

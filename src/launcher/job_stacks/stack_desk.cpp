@@ -75,9 +75,11 @@ void StackDesk::begin(const StackWish& wish) {
   request.all = std::min(request.all, wish.limit);
   request.each = std::min(request.each, wish.limit);
   request.longest = wish.longest;
+  if (held_) held_(true);
   thread().ask<std::string>(
       request.all + kHangs, [look = look_, request] { return taken(look, request); },
       [this, unwind = wish.unwind, round = request.round](const Result<std::string>& report) {
+        if (held_) held_(false);
         // Whoever asks from inside of these begins another one.
         const auto waiting = std::exchange(waiting_[unwind ? 1 : 0], {});
         if (report && waiting.keep) {

@@ -48,9 +48,11 @@ class StackDesk {
   // In another thread, which it may hold up.
   using Look = std::function<Result<std::string>(const LookRequest&)>;
 
-  // `request` gives what to ask for; it is called from inside take().
-  StackDesk(asio::io_context& io, std::function<LookRequest()> request, Look look = take_stacks)
-      : io_(io), request_(std::move(request)), look_(std::move(look)) {}
+  // `request` gives what to ask for; it is called from inside take(). `held` is called from the
+  // loop: the workers may be stopped from now on; they are not any more. It may be empty.
+  StackDesk(asio::io_context& io, std::function<LookRequest()> request, Look look = take_stacks,
+            std::function<void(bool held)> held = {})
+      : io_(io), request_(std::move(request)), look_(std::move(look)), held_(std::move(held)) {}
 
   // `done` is called from the loop, later, or, if what was found before will do, at once.
   void take(const StackWish& wish, Done done);
@@ -73,6 +75,7 @@ class StackDesk {
   asio::io_context& io_;
   const std::function<LookRequest()> request_;
   const Look look_;
+  const std::function<void(bool held)> held_;
   std::optional<FileDesk> thread_;
   // Those who wait for a look; it is without stacks, and with them.
   struct Waiting {

@@ -50,7 +50,7 @@ class HangJudge {
 
   // As NodeStillness's.
   void begin_to_overlook() { stillness_.begin_to_overlook(); }
-  void end_to_overlook() { stillness_.end_to_overlook(); }
+  void end_to_overlook(int more) { stillness_.end_to_overlook(more); }
   [[nodiscard]] const hang::NodeLook& last() const { return stillness_.last(); }
   // What NCCL has said; before it was asked, nothing.
   [[nodiscard]] const hang::StuckCollectives& collectives() const { return collectives_; }

@@ -19,6 +19,9 @@ using Clock = std::chrono::steady_clock;
 
 // A look that gets no answer from the kernel hangs in a thread that is left behind.
 constexpr std::chrono::seconds kLookLimit{20};
+// After dumps: the first look finds the rest of what was written, so it does not look at
+// connections, and the second cannot compare them.
+constexpr int kAfterDumps = 2;
 
 // All processes of this node's workers.
 std::set<pid_t> processes_of(const hang::NodeLook& look) {
@@ -132,6 +135,14 @@ void HangWatch::obey(const HangJudge::Verdict& verdict) {
   if (verdict.stalled) on_stalled_(*verdict.stalled);
 }
 
+void HangWatch::on_held(bool held) {
+  if (!judge_) return;
+  if (held)
+    judge_->begin_to_overlook();
+  else
+    judge_->end_to_overlook(0);
+}
+
 const hang::StuckCollectives& HangWatch::collectives() const {
   static const hang::StuckCollectives kNobodyAsked;
   return judge_ ? judge_->collectives() : kNobodyAsked;
@@ -190,7 +201,7 @@ void HangWatch::ask_for_dumps(const hang::FlightRecorder& recorder,
         return hang::ask_for_dumps(recorder, ranks, kDumpLimit);
       },
       [this, told = std::move(told)](const Result<hang::Dumps>& dumps) {
-        if (judge_) judge_->end_to_overlook();
+        if (judge_) judge_->end_to_overlook(kAfterDumps);
         told(dumps);
       });
 }

@@ -49,6 +49,8 @@ class HangWatch {
   // calls `told` from the loop; within some seconds. Without `timeout`, too.
   void ask_for_dumps(const hang::FlightRecorder& recorder,
                      std::function<void(const Result<hang::Dumps>&)> told);
+  // drun's own helper stops the workers to take their stacks; it has let them go.
+  void on_held(bool held);
   // What NCCL has said of the job's collectives; before it was asked, nothing.
   [[nodiscard]] const hang::StuckCollectives& collectives() const;
 

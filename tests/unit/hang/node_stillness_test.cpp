@@ -173,7 +173,7 @@ TEST_F(NodeStillnessTest, WhatRanksWereAskedForIsNoLifeOfTheirs) {
     after(seconds(10));
     EXPECT_TRUE(rule_.stalled());
   }
-  rule_.end_to_overlook();
+  rule_.end_to_overlook(2);
   ranks_[1] = rank_with(5, 0);
   ranks_[1].network_bytes.reset();  // it has done something
   after(seconds(10));
@@ -186,6 +186,33 @@ TEST_F(NodeStillnessTest, WhatRanksWereAskedForIsNoLifeOfTheirs) {
   ranks_[1] = rank_with(6, 0);
   after(seconds(10));
   EXPECT_FALSE(rule_.stalled());
+}
+
+// Whoever asks for stacks again and again makes no working job look like one that hangs.
+TEST_F(NodeStillnessTest, TimeInWhichRanksAreHeldIsNotCounted) {
+  look();
+  after(seconds(50));
+  rule_.begin_to_overlook();
+  rule_.begin_to_overlook();
+  after(seconds(500));
+  rule_.end_to_overlook(0);
+  after(seconds(500));
+  EXPECT_FALSE(rule_.stalled());
+  rule_.end_to_overlook(0);
+  after(seconds(40));
+  EXPECT_FALSE(rule_.stalled());
+  after(seconds(20));
+  EXPECT_TRUE(rule_.stalled());
+}
+
+// What it was at first; later it may be what drun itself does to the rank.
+TEST_F(NodeStillnessTest, TheFirstDoubtIsTold) {
+  look();
+  ranks_[2].opaque = "the first";
+  after(seconds(10));
+  ranks_[2].opaque = "another";
+  after(seconds(100));
+  EXPECT_EQ(rule_.take_doubt(), "the first");
 }
 
 TEST_F(NodeStillnessTest, NobodyIsBusyWhereAllSleep) {

@@ -79,6 +79,7 @@ class StackDeskTest : public testing::Test {
   std::string error_;                  // of the looks to come
   std::vector<LookRequest> requests_;  // that were looked for; looked at when all are told
   std::vector<std::string> told_;
+  std::string held_;
   StackDesk desk_{io_,
                   [this] {
                     LookRequest request;
@@ -90,7 +91,8 @@ class StackDeskTest : public testing::Test {
                     if (!error_.empty())
                       return Error(std::make_error_code(std::errc::io_error), error_);
                     return "report " + std::to_string(requests_.size());
-                  }};
+                  },
+                  [this](bool held) { held_ += held ? "held " : "let go "; }};
 };
 
 TEST_F(StackDeskTest, WhoAskAtOnceShareALook) {
@@ -99,6 +101,19 @@ TEST_F(StackDeskTest, WhoAskAtOnceShareALook) {
   EXPECT_THAT(told(2), ElementsAre("a report 1", "b report 1"));
   take({}, "c ");
   EXPECT_THAT(told(1), ElementsAre("c report 2")) << "what was found before is old";
+}
+
+// A hang is not to be taken for life, because the looker touches the workers.
+TEST_F(StackDeskTest, WhileItLooksTheWorkersAreHeld) {
+  take({});
+  take({});
+  EXPECT_EQ(held_, "held ");
+  (void)told(2);
+  EXPECT_EQ(held_, "held let go ");
+  error_ = "no answer";
+  take({});
+  (void)told(1);
+  EXPECT_EQ(held_, "held let go held let go ");
 }
 
 TEST_F(StackDeskTest, ALookWithoutStacksIsAnother) {
