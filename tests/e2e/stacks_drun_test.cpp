@@ -104,6 +104,16 @@ TEST_F(StacksDrunTest, TheProgramOfAShellIsShownAndNotTheShell) {
   EXPECT_THAT(stacks_with("child sh", {"--all"}).out, HasSubstr("ranks 0-2, child sh"));
 }
 
+// Its output does not come by drun.
+TEST_F(StacksDrunTest, OfARedirectedWorkerTheAgeOfItsFileIsTold) {
+  const TempDir folder;
+  DrunProcess job(Arguments{"--redirects", "3", "--log-dir", folder.path().string()} +
+                  job_of(1, {"sleep"}));
+  const Finished said = stacks_with("hang_in_a_sleep");
+  EXPECT_EQ(said.code, 0) << said.err;
+  EXPECT_THAT(said.out, testing::ContainsRegex("\n  S  .*  [0-9.]+ m?s  +rank 0\n"));
+}
+
 TEST_F(StacksDrunTest, WritesJsonAndWhatFlameGraphsAreMadeOf) {
   DrunProcess job(job_of(2, {"sleep"}));
   ASSERT_TRUE(wait_until_ready(job, 2));

@@ -1,5 +1,7 @@
 #include "launcher/look/looker.hpp"
 
+#include <sys/stat.h>
+
 #include <algorithm>
 #include <utility>
 
@@ -76,6 +78,24 @@ void take_kernel_stack(stacks::Sample& sample, pid_t pid, pid_t thread) {
   sample.frames = kernel_frames(pid, thread);
 }
 
+// Since a process has last written to a file that is its standard output or error: what goes there
+// does not come by drun. The file system may give no answer.
+std::optional<std::chrono::milliseconds> silence_of_files(pid_t pid) {
+  std::optional<std::chrono::nanoseconds> last;
+  for (const char* const fd : {"1", "2"}) {
+    struct stat file {};
+    const std::string link = "/proc/" + std::to_string(pid) + "/fd/" + fd;
+    if (::stat(link.c_str(), &file) != 0 || !S_ISREG(file.st_mode)) continue;
+    const auto written =
+        std::chrono::seconds(file.st_mtim.tv_sec) + std::chrono::nanoseconds(file.st_mtim.tv_nsec);
+    last = std::max(last.value_or(written), written);
+  }
+  if (!last) return std::nullopt;
+  const auto now = std::chrono::system_clock::now().time_since_epoch();
+  return std::max(std::chrono::duration_cast<std::chrono::milliseconds>(now - *last),
+                  std::chrono::milliseconds(0));
+}
+
 void look_closer(Seen& seen, const LookTools& tools, Clock::time_point deadline,
                  const LookCalls& calls) {
   if (!seen.own) {
@@ -83,6 +103,9 @@ void look_closer(Seen& seen, const LookTools& tools, Clock::time_point deadline,
       sample.problem = "another user's process";
     return;
   }
+  for (stacks::Sample& sample : seen.samples)
+    if (sample.kind == stacks::Kind::Worker && !sample.silence)
+      sample.silence = silence_of_files(seen.pid);
   PythonStacks python;
   if (is_python(seen.pid)) {
     if (tools.python.kind == PythonTool::Kind::None) {
