@@ -202,26 +202,27 @@ TEST_F(StackDeskTest, AfterCancelNobodyIsTold) {
 TEST_F(StackDeskTest, AReportIsDescribedAndSaved) {
   const std::string report = to_json(stacks::StackReport());
   const auto describe = [&](std::string json, StackDesk::Save save) {
-    desk_.describe(std::move(json), std::move(save),
-                   [this](const std::string& text) { told_.push_back(text); });
+    desk_.describe(std::move(json), std::move(save), [this](const StackDesk::Described& found) {
+      told_.push_back(found.text + "|" + found.file);
+    });
     return told(1).front();
   };
   const std::string plain = describe(report, {});
-  EXPECT_NE(plain, "");
+  EXPECT_THAT(plain, testing::EndsWith("\n|")) << "no file";
   std::string saved;
   EXPECT_EQ(describe(report,
                      [&saved](const std::string& /*text*/, const std::string& json) {
                        saved = json;
                        return std::string("saved");
                      }),
-            plain + "saved");
+            plain.substr(0, plain.size() - 1) + "\nall stacks: saved\n|saved");
   EXPECT_EQ(saved, report);
   EXPECT_EQ(describe(report,
                      [](const std::string&, const std::string&) -> std::string {
                        throw std::runtime_error("no room");
                      }),
-            plain + "no room\n");
-  EXPECT_THAT(describe("no report", {}), testing::EndsWith("\n"));
+            plain.substr(0, plain.size() - 1) + "no room\n|");
+  EXPECT_THAT(describe("no report", {}), testing::EndsWith("\n|"));
 }
 
 }  // namespace
