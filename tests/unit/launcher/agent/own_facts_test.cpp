@@ -1,0 +1,84 @@
+#include "launcher/agent/own_facts.hpp"
+
+#include <string>
+#include <vector>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "facts/sheet.hpp"
+#include "support/agent_parts.hpp"
+#include "support/patience.hpp"
+
+namespace drun::launcher {
+namespace {
+
+using testing::IsEmpty;
+using testing::SizeIs;
+
+class OwnFactsTest : public testing::Test {
+ protected:
+  OwnFactsTest() {
+    options_.max_nodes = 2;
+    options_.preflight = Preflight::Warn;
+  }
+  void gather(OwnFacts& facts) {
+    NodeIdentity node;
+    node.address = "127.0.0.1";
+    facts.gather(node);
+  }
+  void run() {
+    while (sheets_.empty() && io_.run_one_for(drun::test::kPatience) > 0) {
+    }
+  }
+
+  asio::io_context io_{1};
+  Options options_ = test::lone_job();
+  std::vector<std::string> sheets_;
+};
+
+TEST_F(OwnFactsTest, ANodeSaysOnceWhatItIsLike) {
+  OwnFacts facts(io_, options_, rlimit{1'000, 2'000},
+                 [this](std::string sheet) { sheets_.push_back(std::move(sheet)); });
+  gather(facts);
+  gather(facts);
+  EXPECT_THAT(sheets_, IsEmpty()) << "not from inside the call";
+  run();
+  io_.poll();
+  ASSERT_THAT(sheets_, SizeIs(1));
+  EXPECT_FALSE(facts::decode(sheets_[0]).value().contains(std::string(facts::kTrouble)));
+  facts.cancel();
+}
+
+TEST_F(OwnFactsTest, AJobWhoseNodesAreNotComparedHasNoFacts) {
+  const auto gathers = [this] {
+    OwnFacts facts(io_, options_, std::nullopt,
+                   [this](std::string sheet) { sheets_.push_back(std::move(sheet)); });
+    gather(facts);
+    io_.restart();
+    io_.poll();
+    const bool waits = !io_.stopped();
+    facts.cancel();
+    io_.restart();
+    io_.run();
+    return waits;
+  };
+  EXPECT_TRUE(gathers());
+  options_.preflight = Preflight::Off;
+  EXPECT_FALSE(gathers());
+  options_.preflight = Preflight::Strict;
+  options_.local_node = 1;
+  EXPECT_FALSE(gathers()) << "they are on one machine";
+}
+
+TEST_F(OwnFactsTest, AfterCancelNobodyIsTold) {
+  OwnFacts facts(io_, options_, std::nullopt,
+                 [this](std::string sheet) { sheets_.push_back(std::move(sheet)); });
+  gather(facts);
+  facts.cancel();
+  io_.run();
+  EXPECT_THAT(sheets_, IsEmpty());
+}
+
+}  // namespace
+}  // namespace drun::launcher
