@@ -13,6 +13,7 @@
 #include "launcher/job_stacks/job_stacks.hpp"
 #include "launcher/job_stacks/last_look.hpp"
 #include "launcher/job_stacks/stack_desk.hpp"
+#include "launcher/look/take_stacks.hpp"
 #include "launcher/options/options.hpp"
 #include "launcher/output/output.hpp"
 #include "launcher/telling/status_reporter.hpp"
@@ -37,6 +38,7 @@ class AgentStacks {
     std::function<const WorkerGroup&()> group;
     std::function<void()> resumed;        // as LastLook's
     std::function<void(bool held)> held;  // as StackDesk's
+    StackDesk::Look look = take_stacks;
   };
   explicit AgentStacks(Parts parts);
 
