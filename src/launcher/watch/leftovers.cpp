@@ -48,7 +48,8 @@ GpuAnswer ask_gpus(const GpuQuestion& question) {
 
 // Of the threads that work, one after the other.
 struct Leftovers::Shared {
-  explicit Shared(std::vector<std::string> keep) : memory(std::move(keep)) {}
+  Shared(std::vector<std::string> keep, std::string folder)
+      : memory(std::move(keep), std::move(folder)) {}
 
   // Nothing while a look or sweep hangs, which is left behind with what it uses.
   template <typename Work>
@@ -64,11 +65,11 @@ struct Leftovers::Shared {
 };
 
 Leftovers::Leftovers(asio::io_context& io, const std::vector<std::string>& keep, bool restarts,
-                     FileWork& files, Calls calls)
+                     FileWork& files, Calls calls, const std::string& folder)
     : io_(io),
       files_(files),
       calls_(std::move(calls)),
-      memory_(std::make_shared<Shared>(keep)),
+      memory_(std::make_shared<Shared>(keep, folder)),
       fsm_(keeps_all(keep), restarts),
       timer_(io, [this] { perform(fsm_.on_time()); }) {}
 

@@ -35,7 +35,7 @@ class Leftovers final : public BeforeStart {
   // which it is asked later. `keep`: as SharedMemory's; with "*" nobody looks. `restarts`: there
   // may be a second round.
   Leftovers(asio::io_context& io, const std::vector<std::string>& keep, bool restarts,
-            FileWork& files, Calls calls);
+            FileWork& files, Calls calls, const std::string& folder = "/dev/shm");
 
   // The next round waits until the last one is swept, for a second at most, and for GPUs that still
   // list its processes, for ten.
