@@ -18,7 +18,7 @@ AgentStacks::AgentStacks(Parts parts)
             return look_request(parts_.group(), parts_.worker_output, parts_.host_name,
                                 std::chrono::steady_clock::now());
           },
-            parts_.look, parts_.held),
+          parts_.look, parts_.held),
       job_(parts_.io, desk_, parts_.options.run_id),
       last_look_({parts_.io, parts_.options,
                   [this](const StackWish& wish, StackDesk::Done done) {

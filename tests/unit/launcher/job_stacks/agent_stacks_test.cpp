@@ -75,8 +75,15 @@ class AgentStacksTest : public testing::Test {
   std::string error_;                  // of the looks
   std::vector<LookRequest> requests_;  // that were looked for; looked at when all are told
   std::vector<std::string> told_;
-  AgentStacks stacks_{{io_, options_, kHost, output_with_logs(), rig_.output, status_,
-                       [this]() -> const WorkerGroup& { return rig_.group; }, [] {},
+  AgentStacks stacks_{{io_,
+                       options_,
+                       kHost,
+                       output_with_logs(),
+                       rig_.output,
+                       status_,
+                       [this]() -> const WorkerGroup& { return rig_.group; },
+                       [] {},
+                       {},
                        [this](const LookRequest& request) -> Result<std::string> {
                          requests_.push_back(request);
                          if (!error_.empty())

@@ -75,7 +75,7 @@ class StatusDoorTest : public testing::Test {
   std::list<std::thread> callers_;
   StatusDoor door_{io_,
                    job_,
-                   {[this] {
+                   {[] {
                       status::AgentStatus own;
                       own.host = "node7";
                       return own;
