@@ -11,21 +11,14 @@
 #include <memory>
 #include <system_error>
 
-#include "base/file_descriptor.hpp"
+#include "base/pipe.hpp"
 
 namespace drun {
 
 template <typename T>
 class Mailbox {
  public:
-  Mailbox() {
-    int ends[2];
-    if (::pipe2(ends, O_CLOEXEC) != 0)
-      throw std::system_error(errno, std::generic_category(), "pipe2");
-    read_end_.reset(ends[0]);
-    write_end_.reset(ends[1]);
-    ::fcntl(read_end_.get(), F_SETFL, O_NONBLOCK);
-  }
+  Mailbox() { ::fcntl(pipe_.read.get(), F_SETFL, O_NONBLOCK); }
   Mailbox(const Mailbox&) = delete;
   Mailbox& operator=(const Mailbox&) = delete;
   ~Mailbox() {
@@ -36,7 +29,7 @@ class Mailbox {
   // Any thread. A write of eight bytes to a pipe is atomic.
   void post(std::unique_ptr<T> message) {
     T* raw = message.release();
-    while (::write(write_end_.get(), static_cast<const void*>(&raw), sizeof raw) < 0) {
+    while (::write(pipe_.write.get(), static_cast<const void*>(&raw), sizeof raw) < 0) {
       if (errno != EINTR) {
         delete raw;
         throw std::system_error(errno, std::generic_category(), "write to a mailbox");
@@ -48,7 +41,7 @@ class Mailbox {
   [[nodiscard]] std::unique_ptr<T> receive() {
     T* raw = nullptr;
     for (;;) {
-      const auto n = ::read(read_end_.get(), static_cast<void*>(&raw), sizeof raw);
+      const auto n = ::read(pipe_.read.get(), static_cast<void*>(&raw), sizeof raw);
       if (n == static_cast<ssize_t>(sizeof raw)) return std::unique_ptr<T>(raw);
       if (n < 0 && errno == EINTR) continue;
       return nullptr;
@@ -56,11 +49,10 @@ class Mailbox {
   }
 
   // Readable while a message is waiting.
-  [[nodiscard]] int fd() const { return read_end_.get(); }
+  [[nodiscard]] int fd() const { return pipe_.read.get(); }
 
  private:
-  FileDescriptor read_end_;
-  FileDescriptor write_end_;
+  Pipe pipe_ = make_pipe("make a mailbox");
 };
 
 }  // namespace drun

@@ -1,6 +1,5 @@
 #include "launcher/devices/child_answer.hpp"
 
-#include <fcntl.h>
 #include <signal.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
@@ -11,7 +10,7 @@
 #include <cstddef>
 #include <string_view>
 
-#include "base/file_descriptor.hpp"
+#include "base/pipe.hpp"
 #include "base/poll_until.hpp"
 #include "base/write_all.hpp"
 
@@ -37,10 +36,8 @@ std::string read_all(int fd, std::chrono::steady_clock::time_point deadline) {
 
 std::optional<std::string> answer_of_child(const std::function<std::optional<std::string>()>& ask,
                                            std::chrono::milliseconds limit) {
-  std::array<int, 2> ends{};
-  if (::pipe2(ends.data(), O_CLOEXEC) != 0) return {};
-  FileDescriptor reader(ends[0]);
-  FileDescriptor writer(ends[1]);
+  auto pipe = try_pipe();
+  if (!pipe) return {};
   const pid_t child = ::fork();
   if (child < 0) return {};
   if (child == 0) {
@@ -48,12 +45,12 @@ std::optional<std::string> answer_of_child(const std::function<std::optional<std
     if (const auto text = ask()) {
       const std::string answer = *text + std::string(kEnd);
       std::string_view rest = answer;
-      (void)write_all(writer.get(), rest);
+      (void)write_all(pipe->write.get(), rest);
     }
     ::_exit(0);
   }
-  writer.reset();
-  std::string text = read_all(reader.get(), std::chrono::steady_clock::now() + limit);
+  pipe->write.reset();
+  std::string text = read_all(pipe->read.get(), std::chrono::steady_clock::now() + limit);
   ::kill(child, SIGKILL);
   while (::waitpid(child, nullptr, 0) < 0 && errno == EINTR) {
   }

@@ -14,6 +14,7 @@
 
 #include "base/file_descriptor.hpp"
 #include "base/file_worker.hpp"
+#include "base/pipe.hpp"
 #include "base/poll_until.hpp"
 #include "base/put_aside.hpp"
 #include "launcher/event_sinks/side_command.hpp"
@@ -170,20 +171,18 @@ class CommandSink final : public EventSink {
 
  private:
   void begin() {
-    int ends[2];
-    if (::pipe2(ends, O_CLOEXEC) != 0) {
-      failure_ = "make a pipe: " + text_of_errno(errno);
+    auto pipe = try_pipe();
+    if (!pipe) {
+      failure_ = pipe.error().what();
       return;
     }
-    const FileDescriptor read(ends[0]);
-    input_.reset(ends[1]);
-    auto started = start_side_command(command_, {}, read.get());
-    if (started) {
-      process_ = std::move(*started);
-    } else {
-      input_.reset();
+    auto started = start_side_command(command_, {}, pipe->read.get());
+    if (!started) {
       failure_ = started.error().what();
+      return;
     }
+    process_ = std::move(*started);
+    input_ = std::move(pipe->write);
   }
 
   const std::string command_;

@@ -10,22 +10,11 @@
 #include <cerrno>
 #include <system_error>
 
-#include "base/file_descriptor.hpp"
+#include "base/pipe.hpp"
 #include "base/poll_until.hpp"
 
 namespace drun::launcher {
 namespace {
-
-struct Pipe {
-  Pipe() {
-    std::array<int, 2> ends{-1, -1};
-    if (::pipe2(ends.data(), O_CLOEXEC) != 0) return;
-    reader = FileDescriptor(ends[0]);
-    writer = FileDescriptor(ends[1]);
-  }
-  FileDescriptor reader;
-  FileDescriptor writer;
-};
 
 class SpawnSettings {
  public:
@@ -54,8 +43,8 @@ class SpawnSettings {
 
 pid_t start_child(const ChildProgram& program, const Pipe& input, const Pipe& output) {
   SpawnSettings settings(program.own_group);
-  ::posix_spawn_file_actions_adddup2(&settings.actions, input.reader.get(), STDIN_FILENO);
-  ::posix_spawn_file_actions_adddup2(&settings.actions, output.writer.get(), STDOUT_FILENO);
+  ::posix_spawn_file_actions_adddup2(&settings.actions, input.read.get(), STDIN_FILENO);
+  ::posix_spawn_file_actions_adddup2(&settings.actions, output.write.get(), STDOUT_FILENO);
   ::posix_spawn_file_actions_addopen(&settings.actions, STDERR_FILENO, "/dev/null", O_WRONLY, 0);
   std::vector<char*> words;
   for (const std::string& argument : program.arguments)
@@ -98,18 +87,19 @@ bool collect(int fd, std::size_t most, std::string& into,
 Result<std::string> output_of(const ChildProgram& program,
                               std::chrono::steady_clock::time_point deadline) {
   const std::string& name = program.name.empty() ? program.path : program.name;
-  Pipe input;
-  Pipe output;
-  if (!input.reader || !output.reader) return Error::from_errno(errno, "make a pipe");
-  const pid_t child = start_child(program, input, output);
+  auto input = try_pipe();
+  if (!input) return input.error();
+  auto output = try_pipe();
+  if (!output) return output.error();
+  const pid_t child = start_child(program, *input, *output);
   if (child < 0) return Error::from_errno(errno, "start " + name);
-  input.reader.reset();
-  output.writer.reset();
+  input->read.reset();
+  output->write.reset();
   std::string text;
-  const bool complete = feed(input.writer.get(), program.input, deadline) &&
-                        collect(output.reader.get(), program.most_output, text, deadline);
+  const bool complete = feed(input->write.get(), program.input, deadline) &&
+                        collect(output->read.get(), program.most_output, text, deadline);
   if (!complete) ::kill(child, SIGKILL);
-  input.writer.reset();
+  input->write.reset();
   int status = 0;
   while (::waitpid(child, &status, 0) < 0 && errno == EINTR) {
   }

@@ -1,6 +1,5 @@
 #include "launcher/look/worker_look.hpp"
 
-#include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
 #include <sys/prctl.h>
@@ -14,6 +13,7 @@
 #include <utility>
 
 #include "base/duration_text.hpp"
+#include "base/pipe.hpp"
 #include "base/poll_until.hpp"
 #include "base/split.hpp"
 #include "base/whole_number.hpp"
@@ -60,12 +60,11 @@ constexpr char kNote = '!';
 WorkerLook::WorkerLook(const LookRequest::Worker& worker, const LookTools& tools,
                        milliseconds limit, Time end)
     : rank_(worker.rank), limit_(limit), deadline_(std::min(Clock::now() + limit, end)) {
-  std::array<int, 2> ends{-1, -1};
-  if (::pipe2(ends.data(), O_CLOEXEC) != 0) return;
-  reader_ = FileDescriptor(ends[0]);
-  FileDescriptor writer(ends[1]);
+  auto pipe = try_pipe();
+  if (!pipe) return;
+  reader_ = std::move(pipe->read);
   child_ = ::fork();
-  if (child_ == 0) look(worker, tools, deadline_, writer.get());
+  if (child_ == 0) look(worker, tools, deadline_, pipe->write.get());
 }
 
 WorkerLook::~WorkerLook() {

@@ -5,11 +5,11 @@
 #include <unistd.h>
 
 #include <array>
-#include <cerrno>
 #include <system_error>
 #include <utility>
 
 #include "base/deadline.hpp"
+#include "base/pipe.hpp"
 #include "base/signal_block.hpp"
 #include "launcher/output/output_terminal.hpp"
 
@@ -40,12 +40,10 @@ FileDescriptor open_source(Stream& stream, int own, bool may_be_terminal) {
     stream.source = std::move(terminal.master);
     return std::move(terminal.slave);
   }
-  int ends[2];
-  if (::pipe2(ends, O_CLOEXEC) != 0)
-    throw std::system_error(errno, std::generic_category(), "make a pipe for the output");
-  stream.source.reset(ends[0]);
-  ::fcntl(ends[0], F_SETFL, O_NONBLOCK);
-  return FileDescriptor(ends[1]);
+  Pipe pipe = make_pipe("make a pipe for the output");
+  stream.source = std::move(pipe.read);
+  ::fcntl(stream.source.get(), F_SETFL, O_NONBLOCK);
+  return std::move(pipe.write);
 }
 
 OutputThread::OutputThread(const OutputLoopOptions& options)

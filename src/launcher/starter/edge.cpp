@@ -1,6 +1,5 @@
 #include "launcher/starter/edge.hpp"
 
-#include <fcntl.h>
 #include <spawn.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
@@ -14,7 +13,7 @@
 
 #include <asio/buffer.hpp>
 
-#include "base/file_descriptor.hpp"
+#include "base/pipe.hpp"
 #include "launcher/process/exit_status.hpp"
 
 namespace drun::launcher {
@@ -26,18 +25,6 @@ constexpr std::size_t kPipe = 64 * 1024;
 // A launcher that has closed its streams, or whose drun there ends, ends at once: this is for what
 // hangs.
 constexpr std::chrono::seconds kExitLimit{2};
-
-struct PipeEnds {
-  FileDescriptor read;
-  FileDescriptor write;
-};
-
-PipeEnds open_pipe() {
-  int ends[2];
-  if (::pipe2(ends, O_CLOEXEC) != 0)
-    throw std::system_error(errno, std::generic_category(), "make a pipe for a launcher");
-  return {FileDescriptor(ends[0]), FileDescriptor(ends[1])};
-}
 
 // In a process group of its own: a Ctrl-C is for drun, which tells the agents.
 pid_t spawn_launcher(const std::vector<std::string>& command, int in, int out, int error) {
@@ -74,9 +61,10 @@ pid_t spawn_launcher(const std::vector<std::string>& command, int in, int out, i
 
 Edge::Edge(asio::io_context& io, const std::vector<std::string>& command, Calls calls)
     : stderr_(io), process_(io), limit_(io), calls_(std::move(calls)) {
-  PipeEnds in = open_pipe();
-  PipeEnds out = open_pipe();
-  PipeEnds error = open_pipe();
+  const char* const what = "make a pipe for a launcher";
+  Pipe in = make_pipe(what);
+  Pipe out = make_pipe(what);
+  Pipe error = make_pipe(what);
   pid_ = spawn_launcher(command, in.read.get(), out.write.get(), error.write.get());
   const int pidfd = static_cast<int>(::syscall(SYS_pidfd_open, pid_, 0));
   if (pidfd < 0) {

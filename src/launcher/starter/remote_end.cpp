@@ -30,6 +30,7 @@
 #include "base/addresses.hpp"
 #include "base/environment_variable.hpp"
 #include "base/file_descriptor.hpp"
+#include "base/pipe.hpp"
 #include "base/random_bytes.hpp"
 #include "base/split.hpp"
 #include "base/whole_number.hpp"
@@ -205,11 +206,10 @@ class RemoteEnd {
     const std::vector<char*> arguments = pointers(order.arguments);
     std::array<FileDescriptor, 2> ends;
     for (std::size_t i = 0; i < ends.size(); ++i) {
-      int pipe[2];
-      if (::pipe2(pipe, O_CLOEXEC) != 0)
-        return fail("make a pipe: " + std::generic_category().message(errno));
-      streams_[i].source.assign(pipe[0]);
-      ends[i].reset(pipe[1]);
+      auto pipe = try_pipe();
+      if (!pipe) return fail(pipe.error().what());
+      streams_[i].source.assign(pipe->read.release());
+      ends[i] = std::move(pipe->write);
     }
     const FileDescriptor nothing(::open("/dev/null", O_RDONLY | O_CLOEXEC));
     const pid_t parent = ::getpid();

@@ -4,12 +4,12 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <cerrno>
 #include <chrono>
-#include <system_error>
 #include <utility>
 
 #include <asio/buffer.hpp>
+
+#include "base/pipe.hpp"
 
 namespace drun::launcher {
 namespace {
@@ -21,18 +21,6 @@ double unix_time() {
   return std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count();
 }
 
-struct Ends {
-  FileDescriptor in;
-  FileDescriptor out;
-};
-
-Ends make_pipe() {
-  int ends[2] = {-1, -1};
-  if (::pipe2(ends, O_CLOEXEC | O_NONBLOCK) != 0)
-    throw std::system_error(errno, std::generic_category(), "make the pipe of torch's timers");
-  return {FileDescriptor(ends[0]), FileDescriptor(ends[1])};
-}
-
 }  // namespace
 
 TimerWatch::TimerWatch(asio::io_context& io, std::function<bool()> running, OnExpired on_expired)
@@ -40,9 +28,9 @@ TimerWatch::TimerWatch(asio::io_context& io, std::function<bool()> running, OnEx
       on_expired_(std::move(on_expired)),
       in_(io),
       timer_(io, [this] { look(); }) {
-  Ends ends = make_pipe();
-  in_.assign(ends.in.release());
-  out_ = std::move(ends.out);
+  Pipe pipe = make_pipe("make the pipe of torch's timers", O_NONBLOCK);
+  in_.assign(pipe.read.release());
+  out_ = std::move(pipe.write);
   path_ = "/proc/" + std::to_string(::getpid()) + "/fd/" + std::to_string(out_.get());
   read();
 }

@@ -1,6 +1,5 @@
 #include "base/poll_until.hpp"
 
-#include <fcntl.h>
 #include <signal.h>
 #include <time.h>
 #include <unistd.h>
@@ -9,7 +8,7 @@
 
 #include <gtest/gtest.h>
 
-#include "base/file_descriptor.hpp"
+#include "base/pipe.hpp"
 
 namespace drun {
 namespace {
@@ -19,14 +18,9 @@ using std::chrono::steady_clock;
 
 class PollUntilTest : public ::testing::Test {
  protected:
-  void SetUp() override {
-    std::array<int, 2> ends{};
-    ASSERT_EQ(::pipe2(ends.data(), O_CLOEXEC), 0);
-    reader_ = FileDescriptor(ends[0]);
-    writer_ = FileDescriptor(ends[1]);
-  }
-  FileDescriptor reader_;
-  FileDescriptor writer_;
+  Pipe pipe_ = make_pipe("make a pipe for a test");
+  FileDescriptor& reader_ = pipe_.read;
+  FileDescriptor& writer_ = pipe_.write;
 };
 
 TEST_F(PollUntilTest, ADeadlineThatIsOverLooksOnce) {
