@@ -6,7 +6,6 @@
 #include <poll.h>
 #include <signal.h>
 #include <sys/socket.h>
-#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -21,6 +20,7 @@
 #include <stdexcept>
 #include <system_error>
 
+#include "base/pidfd.hpp"
 #include "support/places.hpp"
 
 namespace drun::test {
@@ -36,10 +36,6 @@ using Clock = std::chrono::steady_clock;
 int remaining(Clock::time_point deadline) {
   const auto left = std::chrono::ceil<milliseconds>(deadline - Clock::now());
   return static_cast<int>(std::max<std::int64_t>(0, left.count()));
-}
-
-FileDescriptor open_pidfd(pid_t pid) {
-  return FileDescriptor(static_cast<int>(::syscall(SYS_pidfd_open, pid, 0)));
 }
 
 // What would steer drun or a worker, and must come from the test alone. Which mutant is switched

@@ -2,7 +2,6 @@
 
 #include <fcntl.h>
 #include <spawn.h>
-#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -10,6 +9,7 @@
 #include <csignal>
 #include <string_view>
 
+#include "base/pidfd.hpp"
 #include "base/poll_until.hpp"
 #include "launcher/process/exit_status.hpp"
 
@@ -75,7 +75,7 @@ Result<SideCommand> start_side_command(const std::string& command,
           spawn(command, merged_environment(environment).data(), standard_input, result.pid);
       failure != 0)
     return Error::from_errno(failure, "run /bin/sh");
-  result.pidfd.reset(static_cast<int>(::syscall(SYS_pidfd_open, result.pid, 0)));
+  result.pidfd = open_pidfd(result.pid);
   if (result.pidfd) return result;
   const int failure = errno;
   signal_group(result, SIGKILL);

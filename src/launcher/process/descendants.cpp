@@ -18,6 +18,7 @@
 
 #include "base/file_descriptor.hpp"
 #include "base/folder_names.hpp"
+#include "base/pidfd.hpp"
 #include "base/process_files.hpp"
 #include "base/small_file.hpp"
 #include "base/split.hpp"
@@ -116,10 +117,6 @@ std::vector<pid_t> children_by_number() {
   return search_children(::getpid(), is_child);
 }
 
-int open_pid(pid_t pid) {
-  return static_cast<int>(::syscall(SYS_pidfd_open, pid, 0));
-}
-
 // Whether it is a child of ours that has ended and that we can collect. A zombie that a debugger
 // holds cannot be collected.
 bool can_be_reaped(pid_t pid) {
@@ -135,7 +132,7 @@ void await_death(const std::vector<pid_t>& pids, std::chrono::milliseconds limit
   std::vector<FileDescriptor> owners;
   std::vector<pollfd> entries;
   for (std::size_t i = 0; i < std::min(pids.size(), kMostAwaited); ++i) {
-    owners.emplace_back(open_pid(pids[i]));
+    owners.push_back(open_pidfd(pids[i]));
     entries.push_back({owners.back().get(), POLLIN, 0});  // a negative descriptor is ignored
   }
   // A process that has ended already but is not ours to collect would end every wait at once.
@@ -247,7 +244,7 @@ void signal_descendants(const std::vector<pid_t>& all, int signal,
     if (wanted && !wanted(pid)) continue;
     // The descriptor pins the process; if it is still alive when it is signalled, it was the owner
     // of this process id when its parent was read.
-    const FileDescriptor pinned(open_pid(pid));
+    const FileDescriptor pinned = open_pidfd(pid);
     // Without a descriptor (an old kernel, or none is left) the process id has to do.
     if (!pinned && errno != ENOSYS && errno != EMFILE) continue;
     if (!is_child(pid) && !(proc && family.contains(parent_of(pid)))) continue;

@@ -16,6 +16,7 @@
 #include <utility>
 
 #include "base/fd_limit.hpp"
+#include "base/pidfd.hpp"
 #include "base/poll_until.hpp"
 #include "base/random_bytes.hpp"
 #include "base/signal_block.hpp"
@@ -297,7 +298,7 @@ void Guardian::Impl::read_commands() {
 // It has just spoken, so the number is its own; the descriptor keeps it so.
 void Guardian::Impl::on_hello(pid_t guardian) {
   guardian_process = guardian;
-  guardian_pidfd.reset(static_cast<int>(::syscall(SYS_pidfd_open, guardian, 0)));
+  guardian_pidfd = open_pidfd(guardian);
 }
 
 void Guardian::Impl::signal_guardian(int signal) const {

@@ -1,7 +1,6 @@
 #include "launcher/starter/edge.hpp"
 
 #include <spawn.h>
-#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -13,6 +12,7 @@
 
 #include <asio/buffer.hpp>
 
+#include "base/pidfd.hpp"
 #include "base/pipe.hpp"
 #include "launcher/process/exit_status.hpp"
 
@@ -66,13 +66,13 @@ Edge::Edge(asio::io_context& io, const std::vector<std::string>& command, Calls 
   Pipe out = make_pipe(what);
   Pipe error = make_pipe(what);
   pid_ = spawn_launcher(command, in.read.get(), out.write.get(), error.write.get());
-  const int pidfd = static_cast<int>(::syscall(SYS_pidfd_open, pid_, 0));
-  if (pidfd < 0) {
+  FileDescriptor pidfd = open_pidfd(pid_);
+  if (!pidfd) {
     const int failure = errno;
     kill();
     throw std::system_error(failure, std::generic_category(), "watch " + command.front());
   }
-  process_.assign(pidfd);
+  process_.assign(pidfd.release());
   stderr_.assign(error.read.release());
   link_ = std::make_unique<FrameLink>(
       io, std::move(out.read), std::move(in.write), true,

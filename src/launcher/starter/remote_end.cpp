@@ -4,7 +4,6 @@
 #include <netinet/in.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
-#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -30,6 +29,7 @@
 #include "base/addresses.hpp"
 #include "base/environment_variable.hpp"
 #include "base/file_descriptor.hpp"
+#include "base/pidfd.hpp"
 #include "base/pipe.hpp"
 #include "base/random_bytes.hpp"
 #include "base/split.hpp"
@@ -238,9 +238,9 @@ class RemoteEnd {
   }
 
   void watch_agent() {
-    const int pidfd = static_cast<int>(::syscall(SYS_pidfd_open, agent_, 0));
-    if (pidfd < 0) throw std::system_error(errno, std::generic_category(), "watch the agent");
-    process_.assign(pidfd);
+    FileDescriptor pidfd = open_pidfd(agent_);
+    if (!pidfd) throw std::system_error(errno, std::generic_category(), "watch the agent");
+    process_.assign(pidfd.release());
     await_agent();
     for (AgentStream& stream : streams_) {
       stream.over = false;
