@@ -1,12 +1,9 @@
 #include "hang/nccl_ras.hpp"
 
-#include <poll.h>
-#include <sys/socket.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <array>
-#include <cerrno>
 #include <cstddef>
 #include <map>
 #include <system_error>
@@ -15,8 +12,8 @@
 #include "base/addresses.hpp"
 #include "base/fnv1a.hpp"
 #include "base/number_ranges.hpp"
-#include "base/poll_until.hpp"
 #include "base/printable.hpp"
+#include "base/read_answer.hpp"
 #include "base/tcp_calls.hpp"
 #include "base/utf8.hpp"
 #include "hang/connections.hpp"
@@ -156,23 +153,6 @@ Status take_replies(std::string& bytes, std::size_t commands) {
   return Done{};
 }
 
-Result<std::string> read_all(int socket, Time deadline) {
-  std::string bytes;
-  std::array<char, 65'536> piece{};
-  for (;;) {
-    const auto n = ::recv(socket, piece.data(), piece.size(), MSG_DONTWAIT);
-    if (n == 0) return bytes;
-    if (n > 0) {
-      bytes.append(piece.data(), static_cast<std::size_t>(n));
-      if (bytes.size() > kLongestAnswer) return no_answer("its answer is too long");
-    } else if (errno != EAGAIN && errno != EINTR) {
-      return Error::from_errno(errno, "recv");
-    } else if (!await_ready(socket, POLLIN, deadline)) {
-      return Error(std::make_error_code(std::errc::timed_out), "it gives no answer");
-    }
-  }
-}
-
 // Any user of the machine may listen at that port while NCCL does not, and could have a busy job
 // fail as one that hangs. Of another machine nobody can tell.
 Status check_listener(const Endpoint& place) {
@@ -268,7 +248,7 @@ Result<RasStatus> ask_ras(const Endpoint& endpoint, std::chrono::milliseconds li
     request += each;
   if (const auto sent = send_all(socket->get(), request + "VERBOSE STATUS\n", deadline); !sent)
     return sent.error();
-  auto bytes = read_all(socket->get(), deadline);
+  auto bytes = read_answer(socket->get(), kLongestAnswer, deadline);
   if (!bytes) return bytes.error();
   if (const auto replies = take_replies(*bytes, commands.size()); !replies) return replies.error();
   return decode_ras_status(*bytes);

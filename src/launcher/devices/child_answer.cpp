@@ -5,32 +5,20 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include <array>
 #include <cerrno>
 #include <cstddef>
 #include <string_view>
+#include <utility>
 
 #include "base/pipe.hpp"
-#include "base/poll_until.hpp"
+#include "base/read_answer.hpp"
 #include "base/write_all.hpp"
 
 namespace drun::launcher {
 namespace {
 
 constexpr std::string_view kEnd = "end\n";
-
-// All that arrives until the other end closes; nothing when the time is over before that.
-std::string read_all(int fd, std::chrono::steady_clock::time_point deadline) {
-  std::string result;
-  std::array<char, 4096> buffer{};
-  while (await_ready(fd, POLLIN, deadline)) {
-    const auto n = ::read(fd, buffer.data(), buffer.size());
-    if (n < 0 && errno == EINTR) continue;
-    if (n <= 0) return result;
-    result.append(buffer.data(), static_cast<std::size_t>(n));
-  }
-  return {};
-}
+constexpr std::size_t kLongest = std::size_t{64} << 20;
 
 }  // namespace
 
@@ -50,13 +38,13 @@ std::optional<std::string> answer_of_child(const std::function<std::optional<std
     ::_exit(0);
   }
   pipe->write.reset();
-  std::string text = read_all(pipe->read.get(), std::chrono::steady_clock::now() + limit);
+  auto text = read_answer(pipe->read.get(), kLongest, std::chrono::steady_clock::now() + limit);
   ::kill(child, SIGKILL);
   while (::waitpid(child, nullptr, 0) < 0 && errno == EINTR) {
   }
-  if (!text.ends_with(kEnd)) return {};
-  text.resize(text.size() - kEnd.size());
-  return text;
+  if (!text || !text->ends_with(kEnd)) return {};
+  text->resize(text->size() - kEnd.size());
+  return std::move(*text);
 }
 
 }  // namespace drun::launcher

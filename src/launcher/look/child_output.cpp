@@ -6,12 +6,12 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include <array>
 #include <cerrno>
 #include <system_error>
 
 #include "base/pipe.hpp"
 #include "base/poll_until.hpp"
+#include "base/read_answer.hpp"
 
 namespace drun::launcher {
 namespace {
@@ -68,20 +68,6 @@ bool feed(int fd, std::string_view text, std::chrono::steady_clock::time_point d
   return text.empty();
 }
 
-// False: its end was not there in time, or never will be.
-bool collect(int fd, std::size_t most, std::string& into,
-             std::chrono::steady_clock::time_point deadline) {
-  std::array<char, 16'384> bytes;
-  while (await_ready(fd, POLLIN, deadline)) {
-    const auto got = ::read(fd, bytes.data(), bytes.size());
-    if (got == 0) return true;
-    if (got < 0 && errno != EINTR) return false;
-    if (got > 0) into.append(bytes.data(), static_cast<std::size_t>(got));
-    if (into.size() > most) return false;
-  }
-  return false;
-}
-
 }  // namespace
 
 Result<std::string> output_of(const ChildProgram& program,
@@ -95,16 +81,15 @@ Result<std::string> output_of(const ChildProgram& program,
   if (child < 0) return Error::from_errno(errno, "start " + name);
   input->read.reset();
   output->write.reset();
-  std::string text;
-  const bool complete = feed(input->write.get(), program.input, deadline) &&
-                        collect(output->read.get(), program.most_output, text, deadline);
-  if (!complete) ::kill(child, SIGKILL);
+  Result<std::string> text;
+  if (feed(input->write.get(), program.input, deadline))
+    text = read_answer(output->read.get(), program.most_output, deadline);
+  if (!text) ::kill(child, SIGKILL);
   input->write.reset();
   int status = 0;
   while (::waitpid(child, &status, 0) < 0 && errno == EINTR) {
   }
-  if (!complete)
-    return Error(std::make_error_code(std::errc::timed_out), name + ": no answer in time");
+  if (!text) return Error(std::make_error_code(std::errc::timed_out), name + ": no answer in time");
   if (!WIFEXITED(status) || WEXITSTATUS(status) != 0)
     return Error(std::make_error_code(std::errc::io_error), name + " failed");
   return text;
