@@ -1,7 +1,5 @@
 #include "launcher/event_sinks/side_command.hpp"
 
-#include <fcntl.h>
-#include <spawn.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -11,6 +9,7 @@
 
 #include "base/pidfd.hpp"
 #include "base/poll_until.hpp"
+#include "launcher/process/clean_spawn.hpp"
 #include "launcher/process/exit_status.hpp"
 
 namespace drun::launcher {
@@ -37,44 +36,23 @@ std::vector<char*> merged_environment(const std::vector<std::string>& first) {
   return result;
 }
 
-int spawn(const std::string& command, char* const* environment, int in, pid_t& pid) {
-  posix_spawn_file_actions_t actions;
-  posix_spawnattr_t attributes;
-  ::posix_spawn_file_actions_init(&actions);
-  ::posix_spawnattr_init(&attributes);
-  if (in >= 0) {
-    ::posix_spawn_file_actions_adddup2(&actions, in, STDIN_FILENO);
-  } else {
-    ::posix_spawn_file_actions_addopen(&actions, STDIN_FILENO, "/dev/null", O_RDONLY, 0);
-  }
-  ::posix_spawn_file_actions_adddup2(&actions, STDERR_FILENO, STDOUT_FILENO);
-  ::posix_spawn_file_actions_addclosefrom_np(&actions, STDERR_FILENO + 1);
-  sigset_t none;
-  sigset_t all;
-  ::sigemptyset(&none);
-  ::sigfillset(&all);
-  ::posix_spawnattr_setsigmask(&attributes, &none);
-  ::posix_spawnattr_setsigdefault(&attributes, &all);
-  ::posix_spawnattr_setflags(
-      &attributes, POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF | POSIX_SPAWN_SETPGROUP);
-  const char* const arguments[] = {"sh", "-c", command.c_str(), nullptr};
-  const int failure = ::posix_spawn(&pid, "/bin/sh", &actions, &attributes,
-                                    const_cast<char* const*>(arguments), environment);
-  ::posix_spawn_file_actions_destroy(&actions);
-  ::posix_spawnattr_destroy(&attributes);
-  return failure;
-}
-
 }  // namespace
 
 Result<SideCommand> start_side_command(const std::string& command,
                                        const std::vector<std::string>& environment,
                                        int standard_input) {
+  const std::vector<char*> variables = merged_environment(environment);
+  process::CleanSpawn shell;
+  shell.file = "/bin/sh";
+  shell.arguments = {"sh", "-c", command};
+  shell.input = standard_input;
+  shell.output = shell.error = STDERR_FILENO;
+  shell.only_streams = true;
+  shell.environment = variables.data();
+  const auto started = process::spawn_clean(shell, "run /bin/sh");
+  if (!started) return started.error();
   SideCommand result;
-  if (const int failure =
-          spawn(command, merged_environment(environment).data(), standard_input, result.pid);
-      failure != 0)
-    return Error::from_errno(failure, "run /bin/sh");
+  result.pid = *started;
   result.pidfd = open_pidfd(result.pid);
   if (result.pidfd) return result;
   const int failure = errno;

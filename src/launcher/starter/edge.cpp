@@ -1,6 +1,5 @@
 #include "launcher/starter/edge.hpp"
 
-#include <spawn.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -14,6 +13,7 @@
 
 #include "base/pidfd.hpp"
 #include "base/pipe.hpp"
+#include "launcher/process/clean_spawn.hpp"
 #include "launcher/process/exit_status.hpp"
 
 namespace drun::launcher {
@@ -26,37 +26,6 @@ constexpr std::size_t kPipe = 64 * 1024;
 // hangs.
 constexpr std::chrono::seconds kExitLimit{2};
 
-// In a process group of its own: a Ctrl-C is for drun, which tells the agents.
-pid_t spawn_launcher(const std::vector<std::string>& command, int in, int out, int error) {
-  posix_spawn_file_actions_t actions;
-  posix_spawnattr_t attributes;
-  ::posix_spawn_file_actions_init(&actions);
-  ::posix_spawnattr_init(&attributes);
-  ::posix_spawn_file_actions_adddup2(&actions, in, STDIN_FILENO);
-  ::posix_spawn_file_actions_adddup2(&actions, out, STDOUT_FILENO);
-  ::posix_spawn_file_actions_adddup2(&actions, error, STDERR_FILENO);
-  sigset_t none;
-  sigset_t all;
-  ::sigemptyset(&none);
-  ::sigfillset(&all);
-  ::posix_spawnattr_setsigmask(&attributes, &none);
-  ::posix_spawnattr_setsigdefault(&attributes, &all);
-  ::posix_spawnattr_setflags(
-      &attributes, POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF | POSIX_SPAWN_SETPGROUP);
-  std::vector<char*> arguments;
-  for (const std::string& word : command)
-    arguments.push_back(const_cast<char*>(word.c_str()));
-  arguments.push_back(nullptr);
-  pid_t pid = -1;
-  const int failure =
-      ::posix_spawnp(&pid, arguments.front(), &actions, &attributes, arguments.data(), ::environ);
-  ::posix_spawn_file_actions_destroy(&actions);
-  ::posix_spawnattr_destroy(&attributes);
-  if (failure != 0)
-    throw std::system_error(failure, std::generic_category(), "run " + command.front());
-  return pid;
-}
-
 }  // namespace
 
 Edge::Edge(asio::io_context& io, const std::vector<std::string>& command, Calls calls)
@@ -65,7 +34,17 @@ Edge::Edge(asio::io_context& io, const std::vector<std::string>& command, Calls 
   Pipe in = make_pipe(what);
   Pipe out = make_pipe(what);
   Pipe error = make_pipe(what);
-  pid_ = spawn_launcher(command, in.read.get(), out.write.get(), error.write.get());
+  process::CleanSpawn launcher;
+  launcher.file = command.front();
+  launcher.arguments = command;
+  launcher.input = in.read.get();
+  launcher.output = out.write.get();
+  launcher.error = error.write.get();
+  // In a process group of its own: a Ctrl-C is for drun, which tells the agents.
+  const std::string attempt = "run " + command.front();
+  const auto started = process::spawn_clean(launcher, attempt);
+  if (!started) throw std::system_error(started.error().code(), attempt);
+  pid_ = *started;
   FileDescriptor pidfd = open_pidfd(pid_);
   if (!pidfd) {
     const int failure = errno;
