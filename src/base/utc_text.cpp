@@ -7,16 +7,28 @@
 
 namespace drun {
 
-std::string utc_text(std::int64_t time_ns, int digits) {
-  constexpr std::int64_t kSecond = 1'000'000'000;
-  const std::time_t seconds = time_ns / kSecond;
+namespace {
+
+std::string in_utc(std::time_t seconds, const char* format) {
   std::tm parts{};
   ::gmtime_r(&seconds, &parts);
   std::array<char, 64> text{};
-  const auto end = std::strftime(text.data(), text.size(), "%Y-%m-%dT%H:%M:%S", &parts);
-  std::snprintf(text.data() + end, text.size() - end, ".%09lld",
+  return {text.data(), std::strftime(text.data(), text.size(), format, &parts)};
+}
+
+}  // namespace
+
+std::string utc_text(std::int64_t time_ns, int digits) {
+  constexpr std::int64_t kSecond = 1'000'000'000;
+  std::array<char, 32> fraction{};
+  std::snprintf(fraction.data(), fraction.size(), ".%09lld",
                 static_cast<long long>(time_ns % kSecond));
-  return std::string(text.data()).substr(0, end + 1 + static_cast<std::size_t>(digits)) + "Z";
+  return in_utc(time_ns / kSecond, "%Y-%m-%dT%H:%M:%S") +
+         std::string(fraction.data()).substr(0, 1 + static_cast<std::size_t>(digits)) + "Z";
+}
+
+std::string utc_clock_text(std::int64_t time_ms, bool date) {
+  return in_utc(time_ms / 1'000, date ? "%Y-%m-%d %H:%M:%S UTC" : "%H:%M:%S UTC");
 }
 
 }  // namespace drun

@@ -1,12 +1,11 @@
 #include "jobs/history_view.hpp"
 
 #include <algorithm>
-#include <array>
-#include <ctime>
 #include <string_view>
 
 #include "base/duration_text.hpp"
 #include "base/printable.hpp"
+#include "base/utc_text.hpp"
 
 namespace drun::jobs {
 namespace {
@@ -32,7 +31,8 @@ std::string count(int number, std::string_view what) {
 
 std::string line_of(const PastRound& round, std::int64_t now_ms) {
   std::string text = name_of_round(round) + count(round.nodes, "node") + ", " +
-                     count(round.world_size, "rank") + ", from " + time_text(round.began_ms, true);
+                     count(round.world_size, "rank") + ", from " +
+                     utc_clock_text(round.began_ms, true);
   if (round.waited_ms > 0) text += " after " + how_long(round.waited_ms, round.began_ms);
   const std::int64_t stopped = round.stopping_ms > 0 ? round.stopping_ms : round.ended_ms;
   if (stopped == 0) return text + "; runs for " + how_long(round.began_ms, now_ms) + "\n";
@@ -49,22 +49,13 @@ std::string line_of(const PastRound& round, std::int64_t now_ms) {
 
 }  // namespace
 
-std::string time_text(std::int64_t unix_ms, bool date) {
-  const std::time_t seconds = unix_ms / 1'000;
-  std::tm parts{};
-  ::gmtime_r(&seconds, &parts);
-  std::array<char, 64> text{};
-  std::strftime(text.data(), text.size(), date ? "%Y-%m-%d %H:%M:%S UTC" : "%H:%M:%S UTC", &parts);
-  return text.data();
-}
-
 std::string stops_text(const JobView& job, std::size_t most) {
   std::string text;
   const auto& rounds = job.history.rounds;
   for (auto round = rounds.rbegin(); round != rounds.rend() && most > 0; ++round) {
     if (round->stopping_ms == 0 || round->ended_ms == 0) continue;
     --most;
-    text += name_of_round(*round) + "stopped at " + time_text(round->stopping_ms) + " after " +
+    text += name_of_round(*round) + "stopped at " + utc_clock_text(round->stopping_ms) + " after " +
             how_long(round->began_ms, round->stopping_ms) + restart_of(*round) + ": " +
             escaped(round->reason) + "\n";
   }

@@ -9,9 +9,6 @@
 
 namespace drun::jobs {
 
-// "14:30:05 UTC"; with `date`: "2026-11-28 14:30:05 UTC".
-[[nodiscard]] std::string time_text(std::int64_t unix_ms, bool date = false);
-
 // A line for each of the last `most` rounds that were stopped, the youngest first: "round 1:
 // stopped at 14:30:05 UTC after 3 min 2 s, restart 1: rank 3 ...".
 [[nodiscard]] std::string stops_text(const JobView& job, std::size_t most);

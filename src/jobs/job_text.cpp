@@ -9,6 +9,7 @@
 #include "base/duration_text.hpp"
 #include "base/folded_names.hpp"
 #include "base/printable.hpp"
+#include "base/utc_text.hpp"
 #include "jobs/history_view.hpp"
 #include "jobs/job_view.hpp"
 #include "rendezvous/messages.hpp"
@@ -197,7 +198,7 @@ std::string text_of(const JobView& job, std::int64_t now_ms) {
   if (round.losses > 0) text += line("nodes lost", plural(round.losses, "round"));
   if (job.outcome || job.state == JobState::Abandoned) return text;
   if (round.since_ms > 0 && now_ms > 0)
-    text += line("since", time_text(round.since_ms, true) + " (" +
+    text += line("since", utc_clock_text(round.since_ms, true) + " (" +
                               describe_duration(now_ms - round.since_ms) + ", " +
                               std::string(name_of(round.phase)) + ")");
   if (round.hung && round.phase == Phase::Running)
