@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "base/addresses.hpp"
+#include "base/deadline.hpp"
 
 namespace drun::store {
 namespace {
@@ -149,12 +150,15 @@ void Succession::on_time(Time now) {
 }
 
 std::optional<Time> Succession::next_deadline() const {
-  std::optional<Time> next;
-  if (options_.is_successor && !sought_.empty()) return sought_.begin()->second;
-  if (options_.is_successor) return next;
-  for (const auto& [number, waiting] : waiting_)
-    next = next ? std::min(*next, opens_at(waiting.job)) : opens_at(waiting.job);
-  return next;
+  EarliestDeadline next;
+  if (options_.is_successor) {
+    for (const auto& [job, until] : sought_)
+      next.include(until);
+  } else {
+    for (const auto& [number, waiting] : waiting_)
+      next.include(opens_at(waiting.job));
+  }
+  return next.time();
 }
 
 // A job looks for its store. Its nodes may meet at this very store in the end, and newcomers must
