@@ -7,6 +7,7 @@
 #include <system_error>
 
 #include "base/loaded_library.hpp"
+#include "base/whole_number.hpp"
 #include "launcher/devices/child_answer.hpp"
 
 namespace drun::doctor {
@@ -74,8 +75,7 @@ std::optional<std::string> list_health() {
 std::optional<std::uint64_t> take_number(std::istream& words) {
   std::string text;
   words >> text;
-  if (text.empty() || text.find_first_not_of("0123456789") != text.npos) return std::nullopt;
-  return std::stoull(text);
+  return whole_number<std::uint64_t>(text);
 }
 
 std::optional<bool> take_flag(std::istream& words) {

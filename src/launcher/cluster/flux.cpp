@@ -1,4 +1,5 @@
 // Flux. It numbers the tasks, and has no list of nodes in the environment.
+#include "base/whole_number.hpp"
 #include "launcher/cluster/surroundings.hpp"
 
 namespace drun::launcher::cluster {
@@ -21,7 +22,8 @@ std::optional<Place> flux(const Variables& variables) {
         "), but one drun starts all workers of a node; start one on each: flux run -N " + number +
         " -n " + number + " --exclusive drun ...";
   }
-  if (place.rank.problem.empty() && nodes > 0 && std::stoi(place.rank.text) >= nodes)
+  if (place.rank.problem.empty() && nodes > 0 &&
+      whole_number<int>(place.rank.text).value_or(0) >= nodes)
     place.rank = problem(variables.shown("FLUX_TASK_RANK") + ": there are " +
                          std::to_string(nodes) + " nodes (FLUX_JOB_NNODES)");
   (void)offers_pmi(variables, place);

@@ -5,6 +5,7 @@
 
 #include "base/split.hpp"
 #include "base/trimmed.hpp"
+#include "base/whole_number.hpp"
 #include "launcher/cluster/hostlist.hpp"
 #include "launcher/cluster/surroundings.hpp"
 
@@ -100,7 +101,8 @@ void count_volcano_hosts(const Variables& variables, Place& place) {
   } else if (names.size() == 1) {
     const char* const index = variables.has("VC_TASK_INDEX") ? "VC_TASK_INDEX" : "VK_TASK_INDEX";
     place.rank = variables.number(index, 0);
-    if (place.rank.problem.empty() && std::stoul(place.rank.text) >= all.size())
+    if (place.rank.problem.empty() &&
+        whole_number<std::size_t>(place.rank.text).value_or(0) >= all.size())
       place.rank = problem(variables.shown(index) + ": the pods are 0 to " +
                            std::to_string(all.size() - 1) + " (" + names.front() + ")");
   } else {

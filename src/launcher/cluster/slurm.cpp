@@ -215,7 +215,8 @@ std::optional<Place> slurm(const Variables& variables) {
   place.refusal = several_tasks(variables, nodes, hosts);
   // The place in the list is no rank: -m arbitrary orders the nodes otherwise.
   place.rank = variables.number("SLURM_NODEID", 0);
-  if (place.rank.problem.empty() && std::stoi(place.rank.text) >= std::stoi(nodes))
+  if (place.rank.problem.empty() &&
+      whole_number<std::size_t>(place.rank.text).value_or(0) >= hosts.size())
     place.rank = problem(variables.shown("SLURM_NODEID") + ": there are " + nodes +
                          " nodes (SLURM_STEP_NUM_NODES)");
   place.endpoint = meeting_place(variables, hosts.front(), *step);

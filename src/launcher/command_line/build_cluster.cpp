@@ -114,7 +114,7 @@ Inferred start_instead(cli::GivenFlags& flags, const cluster::Place& place, cons
                        const std::string& program) {
   const cluster::StartCommand& start = *place.start;
   const std::string scheduler(place.scheduler);
-  const int nodes = std::stoi(place.nodes.text);
+  const int nodes = whole_number<int>(place.nodes.text).value_or(0);
   const cli::Setting* const asked = flags.find("nnodes");
   if (said.min_nodes > nodes)
     refuse(*asked, scheduler + " has " + place.nodes.text + " nodes for this job (" +

@@ -12,6 +12,7 @@
 #include <utility>
 
 #include "base/signal_block.hpp"
+#include "base/whole_number.hpp"
 #include "store/client/socket.hpp"
 
 namespace drun::store {
@@ -113,7 +114,7 @@ Endpoint to_endpoint(const SocketAddress& address) {
   }
   std::string name = host;
   if (name.starts_with("::ffff:")) name.erase(0, 7);  // an IPv4 connection of a dual-stack socket
-  return {std::move(name), static_cast<std::uint16_t>(std::stoi(port))};
+  return {std::move(name), whole_number<std::uint16_t>(port).value_or(0)};
 }
 
 SocketAddress local_address_of(int socket) {

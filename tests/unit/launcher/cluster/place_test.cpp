@@ -808,6 +808,29 @@ TEST(PlaceTest, LeptonNamesItsWorkers) {
             "LEPTON_JOB_TOTAL_WORKERS is not set");
 }
 
+// A rank that no number holds has a name, as any that is too large.
+TEST(PlaceTest, ANumberThatIsTooLongIsNone) {
+  const Environment flux{"FLUX_JOB_ID=f", "FLUX_JOB_NNODES=2"};
+  const Environment volcano{"VC_NODE_HOSTS=j-node-0.j,j-node-1.j"};
+  const Environment pods{"LWS_GROUP_SIZE=2", "LWS_LEADER_ADDRESS=a"};
+  const struct {
+    Environment environment;
+    std::string rank;
+  } kCases[] = {{kStep - "SLURM_NODEID", "SLURM_NODEID"},
+                {flux, "FLUX_TASK_RANK"},
+                {volcano, "VC_TASK_INDEX"},
+                {pods, "LWS_WORKER_INDEX"}};
+  for (const auto& [environment, rank] : kCases) {
+    for (const std::string number : {"99999999999", "99999999999999999999999999"})
+      EXPECT_EQ(place_of(environment + Environment{rank + "=" + number})->rank.problem,
+                rank + "='" + number + "': expected a whole number from 0");
+    EXPECT_THAT(place_of(environment + Environment{rank + "=2147483647"})->rank.problem,
+                StartsWith(rank + "='2147483647': the"))
+        << rank;
+    EXPECT_EQ(place_of(environment + Environment{rank + "=1"})->rank.text, "1");
+  }
+}
+
 // Values of all kinds in all variables: what is read is whole, or it has a problem or none.
 TEST(PlaceTest, NonsenseIsNoAnswer) {
   const std::vector<std::string> names{"SLURM_JOB_ID",
