@@ -83,11 +83,6 @@ std::string Keys::beat_of(std::string_view ticket) const {
   return prefix + "beat/" + std::string(ticket);
 }
 
-std::string Keys::gone_from(const Place& place) const {
-  return gone + std::to_string(place.era) + "." + std::to_string(place.round) + "." +
-         std::to_string(place.rank);
-}
-
 std::optional<Place> Keys::place_of_gone(std::string_view key) const {
   if (!key.starts_with(gone)) return std::nullopt;
   key.remove_prefix(gone.size());

@@ -46,8 +46,7 @@ class Keys {
   [[nodiscard]] std::string member(std::string_view ticket) const;      // ephemeral
   [[nodiscard]] std::string assignment(std::string_view ticket) const;  // a place, or a refusal
   [[nodiscard]] std::string facts_of(std::string_view ticket) const;
-  // "gone/<era>.<round>.<rank>": that the workers of this place are gone; and back, without nodes.
-  [[nodiscard]] std::string gone_from(const Place& place) const;
+  // Of "gone/<era>.<round>.<rank>": whose workers are gone, without nodes.
   [[nodiscard]] std::optional<Place> place_of_gone(std::string_view key) const;
 };
 

@@ -79,8 +79,6 @@ class Connection final : public EventSource, public Peer, public TurnQueue::Wait
   }
   // It pauses, or stopped sending, to give the others their turn, while the socket would take more.
   [[nodiscard]] bool gave_way() const { return wants_to_write() && !send_blocked_; }
-  // Until resume().
-  [[nodiscard]] bool awaits_turn() const { return awaits_turn_; }
   // True while it waits for the peer to read, or to close after an error: since when.
   [[nodiscard]] bool is_blocked() const { return wants_to_write() || is_lingering(); }
   [[nodiscard]] Time blocked_since() const { return blocked_since_; }
@@ -131,7 +129,7 @@ class Connection final : public EventSource, public Peer, public TurnQueue::Wait
   Time blocked_since_{};
   const char* reason_ = "";
   ConnectionPhase phase_ = ConnectionPhase::Reading;
-  bool awaits_turn_ = false;
+  bool awaits_turn_ = false;   // until resume()
   bool send_blocked_ = false;  // the socket took less than there was
 };
 

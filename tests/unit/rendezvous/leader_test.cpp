@@ -841,7 +841,7 @@ TEST(SuccessionRestoreTest, WhoIsProvenToBeGoneIsWaitedForNoMore) {
   EXPECT_TRUE(decide(s, config(3), kNow).stopping.empty());
   note_gone(s, {1, 5, 0}, kNow);
   EXPECT_FALSE(decide(s, config(3), kNow).stopping.empty());
-  found.add(found.keys().gone_from({1, 5, 0}), "");
+  found.add(found.keys().gone + "1.5.0", "");
   const State told = restore_later(found);
   EXPECT_EQ(told.lost, 1);
   EXPECT_EQ(decide(told, config(3), kNow).stopping, "the node (group rank 0) is gone");
@@ -850,7 +850,7 @@ TEST(SuccessionRestoreTest, WhoIsProvenToBeGoneIsWaitedForNoMore) {
 
 TEST(SuccessionRestoreTest, TheHostOfTheLostStoreHasAName) {
   Found found = returned(2);
-  found.add(found.keys().gone_from({1, 5, 0}), "");
+  found.add(found.keys().gone + "1.5.0", "");
   RoundDocument seen;
   seen.number = seen.ran = 5;
   seen.phase = Phase::Running;
@@ -905,7 +905,7 @@ TEST(SuccessionRestoreTest, ThoseWhoComeOverAreWaitedForAMomentOnly) {
       d.left = d.seen = 5;
       d.latest = {1, 5, rank, 3, 0};
     });
-  found.add(found.keys().gone_from({1, 5, 0}), "");
+  found.add(found.keys().gone + "1.5.0", "");
   const auto begins = [&](const State& s, Milliseconds after) {
     return decide(s, elastic, kNow + after).round.phase == Phase::Preparing;
   };
@@ -1388,9 +1388,7 @@ TEST(OtherJobsTest, CountsTheMembersOfOtherIds) {
 
 TEST(KeysTest, WhoIsGoneIsNamedByItsPlace) {
   const Keys keys("job");
-  const Place place{3, 12, 7};
-  EXPECT_EQ(keys.gone_from(place), "drun/job/gone/3.12.7");
-  EXPECT_EQ(keys.place_of_gone("drun/job/gone/3.12.7"), place);
+  EXPECT_EQ(keys.place_of_gone("drun/job/gone/3.12.7"), (Place{3, 12, 7}));
   for (const char* other : {"drun/job/gone/3.12", "drun/job/gone/3.12.", "drun/job/gone/3..7",
                             "drun/job/gone/3.12.x", "drun/job/round", "drun/job/gone/"})
     EXPECT_FALSE(keys.place_of_gone(other)) << other;

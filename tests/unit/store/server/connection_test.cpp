@@ -39,7 +39,7 @@ class ConnectionTest : public testing::Test, public ConnectionOwner {
   ~ConnectionTest() override { connection_->disconnect({}); }
 
   void request_flush(Connection& connection) override { connection.flush({}); }
-  void request_turn(Connection&) override {}
+  void request_turn(Connection&) override { awaits_turn_ = true; }
   [[nodiscard]] Time now() const override { return world_.now; }
 
   static std::string encoded(Op op, std::string_view key, std::string_view value = {}) {
@@ -88,7 +88,7 @@ class ConnectionTest : public testing::Test, public ConnectionOwner {
       const ssize_t got = ::recv(peer_.get(), bytes, sizeof bytes, 0);
       if (got > 0) {
         answers_.append(bytes, static_cast<std::size_t>(got));
-      } else if (is_good() && connection_->awaits_turn()) {
+      } else if (is_good() && std::exchange(awaits_turn_, false)) {
         world_.turn.begin();
         connection_->resume({});
       } else if (is_good() && connection_->wants_to_write()) {
@@ -100,6 +100,7 @@ class ConnectionTest : public testing::Test, public ConnectionOwner {
   }
 
   std::string answers_;
+  bool awaits_turn_ = false;
 };
 
 std::string pattern(std::size_t size, unsigned seed) {
