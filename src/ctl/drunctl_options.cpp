@@ -91,7 +91,7 @@ constexpr std::array kCommands{
                  "draws what drun --events wrote, of all nodes of a job: rounds, restarts, causes, a row for each rank; "
                  "exit code 1: a file has no events", kTimelineFlags, true},
     cli::Command{"heartbeat", "[STEP|end]",
-                 "in a worker of drun: says that it gets on, and at which step it is; end: no further heartbeat comes "
+                 "in a worker of drun: says that it makes progress, and at which step it is; end: no further heartbeat comes "
                  "before it exits", {}},
     cli::Command{"stats", "", "shows the store's counters", {}},
     cli::Command{"ping", "", "measures how long an answer takes", {}},

@@ -112,7 +112,8 @@ constexpr std::array kKinds{
              "drun got a signal; what it does about it: stops, forwards, suspends"},
     KindInfo{Kind::Limit, "limit", kOfReason, "a time limit of the user's is over"},
     KindInfo{Kind::Hang, "hang", kOfHang,
-             "a rank gets on no more, as its node tells; with `global_rank` -1 none of the job, as "
+             "a rank makes no more progress, as its node tells; with `global_rank` -1 none of the "
+             "job, as "
              "the leader tells"},
     KindInfo{Kind::Warning, "warning", kOfReason, "what drun warned of"},
     KindInfo{Kind::EventsLost, "events_lost", kOfLost,

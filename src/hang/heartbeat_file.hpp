@@ -1,6 +1,6 @@
-// The file by which a worker says that it gets on: any program can write one. That it has changed
-// is a heartbeat; what it says, in its last line, is the number of a step, or that it was the last
-// heartbeat.
+// The file by which a worker says that it makes progress: any program can write one. That it has
+// changed is a heartbeat; what it says, in its last line, is the number of a step, or that it was
+// the last heartbeat.
 #pragma once
 
 #include <cstdint>

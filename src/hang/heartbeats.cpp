@@ -103,11 +103,12 @@ std::optional<Heartbeats::Span> Heartbeats::span() const {
         return a.second->quiet < b.second->quiet;
       });
   if (behind == beating.end()) return std::nullopt;
-  const auto place = [](const auto& worker) {
+  const auto reached = [](const auto& worker) {
     const Record& record = *worker.second;
-    return Place{worker.first, record.step, std::chrono::duration_cast<milliseconds>(record.quiet)};
+    return Reached{worker.first, record.step,
+                   std::chrono::duration_cast<milliseconds>(record.quiet)};
   };
-  return Span{place(*behind), place(*ahead)};
+  return Span{reached(*behind), reached(*ahead)};
 }
 
 }  // namespace drun::hang

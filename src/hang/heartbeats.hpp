@@ -40,13 +40,13 @@ class Heartbeats {
   };
 
   // How far a worker has come: `quiet` since its heartbeat.
-  struct Place {
+  struct Reached {
     std::uint32_t worker = 0;
     std::optional<std::int64_t> step;
     std::chrono::milliseconds quiet{};
   };
   struct Span {
-    Place behind, ahead;
+    Reached behind, ahead;
   };
 
   explicit Heartbeats(const HeartbeatLimits& limits);

@@ -31,7 +31,7 @@ void NodeStillness::judge(std::uint32_t worker, const RankLook& now, Time at) {
   const auto elapsed = std::chrono::duration_cast<milliseconds>(at - last_.at);
   const Finding finding = compare(before->second, now, elapsed);
   switch (finding.activity) {
-    case Activity::GetsOn:
+    case Activity::MakesProgress:
       record = Record{std::nullopt, at, {}};
       break;
     case Activity::NobodyKnows:

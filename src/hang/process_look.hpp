@@ -1,4 +1,5 @@
-// What the kernel says of a rank's processes at one moment, as far as it tells whether they get on.
+// What the kernel says of a rank's processes at one moment, as far as it tells whether they make
+// progress.
 #pragma once
 
 #include <sys/types.h>

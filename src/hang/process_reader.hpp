@@ -24,9 +24,9 @@ struct NodeLook {
   std::map<std::uint32_t, RankLook> ranks;  // by worker
 };
 
-// `before`: the look before this one; of ranks that have got on since, less is read. What goes over
-// `store_port` is not counted: torch's watchdogs ask the workers' store once a second, whether the
-// program gets on or not.
+// `before`: the look before this one; of ranks that have made progress since, less is read. What
+// goes over `store_port` is not counted: torch's watchdogs ask the workers' store once a second,
+// whether the program makes progress or not.
 [[nodiscard]] NodeLook look_at(const std::vector<WatchedRank>& ranks, const NodeLook& before,
                                std::uint16_t store_port);
 

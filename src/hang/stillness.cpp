@@ -18,8 +18,8 @@ constexpr std::uint64_t kGlancesPercent = 2;
 // The kernel makes memory of idle processes fault, to find out on which node it is used.
 constexpr std::uint64_t kIdleFaults = 8;
 
-Finding gets_on(std::string why) {
-  return {Activity::GetsOn, std::move(why)};
+Finding makes_progress(std::string why) {
+  return {Activity::MakesProgress, std::move(why)};
 }
 
 Finding nobody_knows(std::string why) {
@@ -44,7 +44,7 @@ std::optional<Finding> compare_threads(const ProcessLook& before, const ProcessL
   for (const auto& [tid, thread] : *now.threads) {
     const auto known = before.threads->find(tid);
     if (known == before.threads->end())
-      return gets_on("thread " + std::to_string(tid) + " has begun");
+      return makes_progress("thread " + std::to_string(tid) + " has begun");
     // One that looks often is found at it now and then; one that has not had the CPU waits for it.
     if (thread.state == 'R' && thread.run_ns == known->second.run_ns)
       return nobody_knows("thread " + std::to_string(tid) + " could run");
@@ -64,15 +64,15 @@ std::optional<Finding> compare_threads(const ProcessLook& before, const ProcessL
 
 std::optional<Finding> compare(pid_t pid, const ProcessLook& before, const ProcessLook& now,
                                milliseconds elapsed) {
-  if (now.started != before.started) return gets_on(name_of(pid) + " has begun");
+  if (now.started != before.started) return makes_progress(name_of(pid) + " has begun");
   if (!now.bytes || !before.bytes) return nobody_knows("what " + name_of(pid) + " does is secret");
-  if (*now.bytes != *before.bytes) return gets_on(name_of(pid) + " has read or written");
+  if (*now.bytes != *before.bytes) return makes_progress(name_of(pid) + " has read or written");
   if (now.child_faults != before.child_faults)
-    return gets_on("a child of " + name_of(pid) + " has ended");
+    return makes_progress("a child of " + name_of(pid) + " has ended");
   if (now.thread_count != before.thread_count ||
       (now.ended_threads && before.ended_threads &&
        now.ended_threads->least_ns > before.ended_threads->most_ns))
-    return gets_on("threads of " + name_of(pid) + " have begun or ended");
+    return makes_progress("threads of " + name_of(pid) + " have begun or ended");
   if (is_busy(now.cpu_ms - before.cpu_ms, elapsed)) return nobody_knows(name_of(pid) + " is busy");
   if (now.major_faults != before.major_faults ||
       now.minor_faults - before.minor_faults > kIdleFaults)
@@ -88,14 +88,14 @@ std::optional<Finding> compare_processes(const RankLook& before, const RankLook&
   std::optional<Finding> doubt;
   for (const auto& [pid, process] : now.processes) {
     const auto known = before.processes.find(pid);
-    if (known == before.processes.end()) return gets_on(name_of(pid) + " has begun");
+    if (known == before.processes.end()) return makes_progress(name_of(pid) + " has begun");
     auto finding = compare(pid, known->second, process, elapsed);
     if (!finding) continue;
-    if (finding->activity == Activity::GetsOn) return *finding;
+    if (finding->activity == Activity::MakesProgress) return *finding;
     if (!doubt) doubt = std::move(finding);
   }
   for (const auto& [pid, process] : before.processes)
-    if (!now.processes.contains(pid)) return gets_on(name_of(pid) + " has ended");
+    if (!now.processes.contains(pid)) return makes_progress(name_of(pid) + " has ended");
   if (now.processes.empty()) return nobody_knows("it has no process");
   return doubt;
 }
@@ -117,7 +117,7 @@ Finding compare(const RankLook& before, const RankLook& now, milliseconds elapse
   if (!now.network_bytes || !before.network_bytes)
     return nobody_knows("its connections are not known");
   if (*now.network_bytes != *before.network_bytes)
-    return gets_on("something came or went by a connection");
+    return makes_progress("something came or went by a connection");
   return {Activity::Waits, "all of its threads sleep"};
 }
 

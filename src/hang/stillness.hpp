@@ -1,5 +1,5 @@
-// Whether a rank has got on between two looks at it. Pure: this is the rule by which a hang is told
-// from work, and its cases are in a table of its test.
+// Whether a rank has made progress between two looks at it. Pure: this is the rule by which a hang
+// is told from work, and its cases are in a table of its test.
 #pragma once
 
 #include <chrono>
@@ -10,9 +10,9 @@
 namespace drun::hang {
 
 enum class Activity {
-  GetsOn,       // something came of it: bytes were moved, processes began or ended
-  NobodyKnows,  // it was busy, and nothing came of it that the kernel would tell of
-  Waits         // every thread of it slept, and did next to nothing when it woke
+  MakesProgress,  // something came of it: bytes were moved, processes began or ended
+  NobodyKnows,    // it was busy, and nothing came of it that the kernel would tell of
+  Waits           // every thread of it slept, and did next to nothing when it woke
 };
 
 struct Finding {

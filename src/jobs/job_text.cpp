@@ -202,7 +202,7 @@ std::string text_of(const JobView& job, std::int64_t now_ms) {
                               describe_duration(now_ms - round.since_ms) + ", " +
                               std::string(name_of(round.phase)) + ")");
   if (round.hung && round.phase == Phase::Running)
-    text += line("hangs", "no rank gets on any more");
+    text += line("hangs", "no rank makes progress any more");
   if (const std::string beats = now_ms > 0 ? beats_text(job, now_ms) : ""; !beats.empty())
     text += line("heartbeats", beats);
   if (!job.collective.empty())

@@ -69,7 +69,7 @@ NodeView node_of(const std::string& ticket, const std::optional<MemberDocument>&
     node.ranks = NumberRange{place.first_rank, place.first_rank + member.local_world_size - 1};
     if (node.state == "failed" && member.failure) node.note = failure_text(*member.failure);
     if (node.state == "running" && member.stalled == round.number)
-      node.note = "none of its ranks gets on any more";
+      node.note = "none of its ranks makes progress any more";
   } else {
     node.state = rendezvous::is_alive(round.phase) ? "spare" : "waiting";
   }

@@ -95,7 +95,8 @@ void write_job(Writer& writer, const JobView& job) {
                 job.max_restarts);
   writer.single("drun_job_node_losses", Kind::Counter, "Rounds that ended because a node was lost.",
                 job.round.losses);
-  writer.single("drun_job_hung", Kind::Gauge, "1 if no rank gets on any more (--hang-timeout).",
+  writer.single("drun_job_hung", Kind::Gauge,
+                "1 if no rank makes progress any more (--hang-timeout).",
                 job.round.hung && job.round.phase == rendezvous::Phase::Running ? 1 : 0);
   if (job.outcome)
     writer.single("drun_job_exit_code", Kind::Gauge, "Exit code of the job, which has ended.",

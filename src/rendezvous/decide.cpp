@@ -235,11 +235,11 @@ void choose_root(Context& c) {
 
 std::string hang_text(const State& s) {
   const std::string ranks = std::to_string(s.round.world_size);
-  return s.round.world_size == 1 ? "the rank of the job gets on no more"
-                                 : "none of the job's " + ranks + " ranks gets on any more";
+  return s.round.world_size == 1 ? "the rank of the job makes no more progress"
+                                 : "none of the job's " + ranks + " ranks makes progress any more";
 }
 
-// Nobody of the round is out of touch, and no worker that runs gets on.
+// Nobody of the round is out of touch, and no worker that runs makes progress.
 bool is_still(const State& s) {
   return s.stalled > 0 && s.stalled + s.succeeded >= s.round.nodes && s.lost == 0 &&
          s.missing == 0 && s.strangers == 0;

@@ -58,7 +58,7 @@ struct MemberDocument {
   int prepared = 0;  // the round whose workers' store is ready on this node, at this port:
   std::uint16_t prepared_worker_store_port = 0;
   int succeeded = 0;  // the round in which all of its workers exited with 0
-  int stalled = 0;    // the round in which none of those that run has got on for a long time
+  int stalled = 0;    // the round in which none of those that run has made progress for a long time
   int failed = 0;     // the round in which one failed:
   std::optional<FailureSummary> failure;
   std::optional<StopRequest> stop;   // the agent was asked to end the job
@@ -140,8 +140,8 @@ struct RoundDocument {
   // When this phase began: Unix milliseconds by the leader's clock; 0: not known. For people, and
   // to know whether a round was brief.
   std::int64_t since_ms = 0;
-  // None of its workers that run, on any node, has got on for a long time (running); it is stopped
-  // because some do not (stopping).
+  // None of its workers that run, on any node, has made progress for a long time (running); it is
+  // stopped because some do not (stopping).
   bool hung = false;
 
   bool operator==(const RoundDocument&) const = default;

@@ -50,7 +50,7 @@ struct RankSlot {
   std::string host;  // empty: not known
   int group_rank = 0;
   bool succeeded = false;
-  bool stalled = false;  // its workers do not get on
+  bool stalled = false;  // its workers do not make progress
   bool lost = false;     // its agent was gone before it had left the round
   bool told = false;     // to go: if it is lost, that is no fault
   bool missing = false;  // not back yet after an outage in which this leader lost its session, too

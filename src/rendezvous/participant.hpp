@@ -62,8 +62,8 @@ struct StopAction {
 struct RoundStopsAction {
   std::string reason;
 };
-// None of the job's workers gets on, as on_workers_stalled() has said of this node's: what becomes
-// of them is up to this agent. Once, unless they have got on meanwhile.
+// None of the job's workers makes progress, as on_workers_stalled() has said of this node's: what
+// becomes of them is up to this agent. Once, unless they have made progress meanwhile.
 struct HangAction {};
 // Leave: close the KeyValue, give the outcome's exit code. Workers are already stopped.
 struct FinishAction {
@@ -117,7 +117,7 @@ class Participant {
   void on_workers_failed(int round, FailureSummary failure,
                          Time now);   // the first failure; the rest are being stopped
   void on_workers_stopped(Time now);  // nothing of them is left
-  // None of those that run has got on for a long time, or one has again.
+  // None of those that run has made progress for a long time, or one has again.
   void on_workers_stalled(int round, bool stalled, Time now);
   // The workers are being killed, or were not started, because their lease was not renewed for
   // longer than the keep-alive limit: this agent leaves. Call before what becomes of the workers.

@@ -100,8 +100,8 @@ struct Config {
   Resize resize = Resize::Now;
   ExitCodePolicy exit_code = ExitCodePolicy::FirstFailure;
 
-  // A round in which no worker gets on hangs only so long after a node of it has succeeded: what
-  // has waited for that one may go on since.
+  // A round in which no worker makes progress hangs only so long after a node of it has succeeded:
+  // what has waited for that one may go on since.
   Milliseconds hang_timeout{0};
   Milliseconds join_timeout{600'000};      // from the first wait for members until Outcome::Timeout
   Milliseconds last_call_timeout{30'000};  // upper bound of the wait between min and max
@@ -196,7 +196,7 @@ struct FailureSummary {
   std::vector<FailedRanks> others;  // the other ranks that failed by themselves, the lowest first
   int unlisted = 0;                 // and how many more did that `others` has no room for
   bool timed_out = false;           // its last words are those of a wait that took too long
-  bool hung = false;                // it runs, and drun has found that it gets on no more
+  bool hung = false;                // it runs, and drun has found that it makes no more progress
   HangClue clue;                    // if it is hung
   bool restartable = true;          // false: the restart policy (--restart-on) forbids another try
   bool requeue = true;              // false: neither does another job help (--no-requeue-on)
@@ -220,7 +220,7 @@ struct News {
     Joined,    // `host` has come
     Gone,      // it is gone, for `reason`, and the job has not ended
     Refused,   // it may not take part, for `reason`
-    Hung,      // no rank of the round gets on, for `reason`
+    Hung,      // no rank of the round makes progress, for `reason`
     Failed,    // the round is stopped for `failure`, of `host`
     Restarted  // one more restart is spent, for `reason`: these are `restarts` by now
   };

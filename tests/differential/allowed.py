@@ -26,7 +26,7 @@ class Allowed:
 
 ALLOWED = [
     # ---- the environment ----
-    Allowed("`DRUN_HEARTBEAT_FILE`", "a program can say that it gets on",
+    Allowed("`DRUN_HEARTBEAT_FILE`", "a program can say that it makes progress",
             r"rank .*: DRUN_HEARTBEAT_FILE", NONE, r"(<folder>/.*heartbeat)?"),
     Allowed("`DRUN_ROUND`", "tells the rounds of one restart count apart",
             r"rank .*: DRUN_ROUND", NONE, r"\d+"),

@@ -53,7 +53,7 @@ TEST(HangTimeoutTest, ProgramsThatHangAreFoundAndTheirPlaceIsNamed) {
   for (const Case& each : cases) {
     SCOPED_TRACE(each.kind);
     expect_end(*job, 124);
-    EXPECT_THAT(job->err(), HasSubstr("the job hangs: no rank of 1 has got on for 2.0 s"));
+    EXPECT_THAT(job->err(), HasSubstr("the job hangs: no rank of 1 has made progress for 2.0 s"));
     EXPECT_THAT(job->err(), HasSubstr(each.place));
     EXPECT_THAT(job->err(), ContainsRegex("stacks of rank 0(.|\n)*job failed: rank 0"));
     ++job;
@@ -126,7 +126,7 @@ TEST(HangTimeoutTest, AHangOfTwoNodesIsFoundByBoth) {
   DrunProcess job(watched() + Arguments{"--local-nodes", "2", "--nproc-per-node", "2"} +
                   shell("if [ $RANK = 3 ]; then exec \"$1\" recv; fi; exec \"$1\" lock"));
   expect_end(job, 124);
-  EXPECT_THAT(job.err(), HasSubstr("the job hangs: no rank of 4 has got on for 2.0 s"));
+  EXPECT_THAT(job.err(), HasSubstr("the job hangs: no rank of 4 has made progress for 2.0 s"));
   EXPECT_THAT(job.err(), HasSubstr("ranks 0-1 wait in futex"));
   EXPECT_THAT(job.err(), HasSubstr("stacks of ranks 0-3"));
   EXPECT_THAT(job.err(), ContainsRegex("recvfrom .*rank 3"));
@@ -178,7 +178,7 @@ class CollectiveTest : public testing::Test {
 TEST_F(CollectiveTest, ARankThatDoesNotComeToOneIsNamed) {
   DrunProcess stuck = job("collective-stuck", "2", 60);
   expect_end(stuck, 124);
-  EXPECT_THAT(stuck.err(), HasSubstr("the job hangs: no rank of 2 has got on for 2.0 s"));
+  EXPECT_THAT(stuck.err(), HasSubstr("the job hangs: no rank of 2 has made progress for 2.0 s"));
   EXPECT_THAT(stuck.err(), HasSubstr("; NCCL: rank 1 has begun 99 AllReduce, the other 100"));
   EXPECT_THAT(stuck.err(),
               ContainsRegex("job failed: rank 1 .*hangs: NCCL says that it is behind"));
@@ -282,7 +282,7 @@ TEST(HangTimeoutTest, AHangIsAnEvent) {
                             "hang:echo \"$DRUN_EVENT_GLOBAL_RANK $DRUN_EVENT_REASON\" >>" + told} +
                   worker("lock"));
   expect_end(job, 124);
-  EXPECT_EQ(read_file(told), "-1 none of the job's 2 ranks gets on any more\n");
+  EXPECT_EQ(read_file(told), "-1 none of the job's 2 ranks makes progress any more\n");
 }
 
 TEST(HangTimeoutTest, WithoutStacksNobodyWaitsForThem) {

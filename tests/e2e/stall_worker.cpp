@@ -134,7 +134,7 @@ void touch_memory() {
 }
 
 // What NCCL's RAS service answers: the last rank has begun `lag` collectives less than the others,
-// and all some more with each question if they get on.
+// and all some more with each question if they make progress.
 std::string ras_answer(int size, int lag, bool gets_on, int questions) {
   const auto rank = [&](int number, pid_t pid, int begun) {
     return R"({"rank": )" + std::to_string(number) + R"(, "host": "127.0.0.1", "pid": )" +

@@ -577,7 +577,8 @@ void Checker::on_success_reported(int number, int round) {
     at->second.succeeded.insert(number);
 }
 
-// Workers that get on, on any node, are no hang; nobody knows of those that have just begun to.
+// Workers that make progress, on any node, are no hang; nobody knows of those that have just begun
+// to.
 void Checker::on_hang(Node& node) {
   if (!node.workers || !runs_published(node)) return;
   const int number = node.workers->round;
@@ -592,12 +593,12 @@ void Checker::on_hang(Node& node) {
                           !long_before(other.stall_changed + writing_time(), scheduler_.now());
     if (other.stalled == number && in_doubt) continue;
     fail("node " + std::to_string(node.number) + " is told that round " + std::to_string(number) +
-         " hangs, and the workers of node " + std::to_string(other.number) + " get on");
+         " hangs, and the workers of node " + std::to_string(other.number) + " make progress");
   }
 }
 
-// If nobody has got on for so long that all could hear of it, and nothing else has happened, they
-// have.
+// If nobody has made progress for so long that all could hear of it, and nothing else has happened,
+// they have.
 void Checker::check_hang(const Node& node) {
   if (!node.workers || !runs_published(node) || store_failed_ || last_phase_ != Phase::Running ||
       node.workers->round != rounds_.rbegin()->first)

@@ -44,9 +44,9 @@ struct Node {
   Time linked{};                  // not cut off since
   Time said{};                    // what it runs: first since then
   std::optional<Time> link_lost;  // the agent knows that it is out of touch since
-  int stalls = 0;                 // the round in which they get on no more, now
+  int stalls = 0;                 // the round in which they make no more progress, now
   int stalled = 0;                // the last in which they did not, for a while
-  Time stall_changed{};           // they get on no more, or again, since
+  Time stall_changed{};           // they make no more progress, or again, since
   int told_of_hang = 0;           // the last round that its agent was told to hang
 };
 
@@ -60,7 +60,7 @@ class Checker {
   void on_success_reported(int node, int round);
   // The node is told that its round hangs.
   void on_hang(Node& node);
-  // Its workers get on no more, and are about to again.
+  // Its workers make no more progress, and are about to again.
   void check_hang(const Node& node);
   // The lease of its workers is renewed.
   void on_renewed(const Node& node);

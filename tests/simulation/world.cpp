@@ -340,12 +340,12 @@ void World::fail_workers(int number) {
   });
 }
 
-// They get on no more, and again after that time, unless something else becomes of them.
+// They make no more progress, and again after that time, unless something else becomes of them.
 void World::stall_workers(int number, Milliseconds duration) {
   Node& n = node(number);
   if (!n.workers || agent(number).work != Agent::Work::Running || n.stalls) return;
   const auto say = [this, number, round = n.workers->round](bool stalled) {
-    note(number, stalled ? "workers get on no more" : "workers get on again");
+    note(number, stalled ? "workers make no more progress" : "workers make progress again");
     input(number, [this, round, stalled](Participant& p) {
       p.on_workers_stalled(round, stalled, scheduler_.now());
     });

@@ -50,7 +50,7 @@ class HangDesk {
   // As BeatNote's.
   void use_store(rendezvous::KeyValue& store, std::string_view ticket) { note_.use(store, ticket); }
   void forget_store() { note_.forget_store(); }
-  // No worker of the job gets on.
+  // No worker of the job makes progress.
   void on_hang();
   // A timer of torch's is over.
   void on_timer(const hang::FileTimers::Expired& timer);

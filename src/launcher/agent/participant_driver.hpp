@@ -39,7 +39,8 @@ class ParticipantDriver {
         hold_stop = {};
   };
   // `finish` is called once, from inside the calls below, with how the job ended; only on_event()
-  // and left_unannounced() may follow it. `hang`: no worker of the job gets on, see HangAction.
+  // and left_unannounced() may follow it. `hang`: no worker of the job makes progress, see
+  // HangAction.
   ParticipantDriver(
       const Parts& parts, std::function<void(rendezvous::Outcome)> finish,
       std::function<void()> hang = [] {})

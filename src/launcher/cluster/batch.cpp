@@ -64,56 +64,57 @@ std::optional<HostsOfJob> cobalt_job(const Variables& variables) {
 }
 
 // The rank is the place of this host in the list.
-std::optional<Place> place_in(const Variables& variables, const System& system,
-                              const std::optional<HostsOfJob>& job) {
+std::optional<Allocation> allocation_in(const Variables& variables, const System& system,
+                                        const std::optional<HostsOfJob>& job) {
   if (!job) return std::nullopt;
-  Place place;
-  place.scheduler = system.scheduler;
+  Allocation allocation;
+  allocation.scheduler = system.scheduler;
   if (!job->hosts) {
-    place.nodes = place.endpoint = problem(job->hosts.error().what());
-    return place;
+    allocation.nodes = allocation.endpoint = problem(job->hosts.error().what());
+    return allocation;
   }
   const auto hosts = each_once(*job->hosts);
   const std::string& own = variables.around().host_name;
-  place.nodes = value(std::to_string(hosts.size()), job->from);
-  place.endpoint = meet_at(variables, hosts.front(), job->port, job->from);
-  place.id = job->id;
+  allocation.nodes = value(std::to_string(hosts.size()), job->from);
+  allocation.endpoint = meet_at(variables, hosts.front(), job->port, job->from);
+  allocation.id = job->id;
   const auto mine = std::find_if(hosts.begin(), hosts.end(),
                                  [&](const std::string& host) { return same_host(host, own); });
   if (mine == hosts.end()) {
-    place.rank = problem(variables.shown(job->from) + " does not list this host, " + own);
+    allocation.rank = problem(variables.shown(job->from) + " does not list this host, " + own);
   } else {
-    place.rank = value(std::to_string(mine - hosts.begin()), job->from);
+    allocation.rank = value(std::to_string(mine - hosts.begin()), job->from);
   }
   // The others start nothing by themselves. On the first host drun may be the script's alone.
   const bool script = mine == hosts.begin() && !variables.around().named;
   const std::string start(system.one_each);
   const bool complete = start.find("drun") != std::string::npos;
   if (hosts.size() > 1 && script)
-    place.refusal = std::string(system.scheduler) + " gives the job " +
-                    std::to_string(hosts.size()) + " hosts (" + job->from +
-                    ") and runs its script on the first alone; start one drun on each: " + start +
-                    (complete ? "" : " drun --cluster " + std::string(system.choice)) + " ...";
-  return place;
+    allocation.refusal =
+        std::string(system.scheduler) + " gives the job " + std::to_string(hosts.size()) +
+        " hosts (" + job->from +
+        ") and runs its script on the first alone; start one drun on each: " + start +
+        (complete ? "" : " drun --cluster " + std::string(system.choice)) + " ...";
+  return allocation;
 }
 
 }  // namespace
 
-std::optional<Place> lsf(const Variables& variables) {
-  return place_in(variables, kLsf, lsf_job(variables));
+std::optional<Allocation> lsf(const Variables& variables) {
+  return allocation_in(variables, kLsf, lsf_job(variables));
 }
 
-std::optional<Place> pbs(const Variables& variables) {
-  return place_in(variables, kPbs, pbs_job(variables));
+std::optional<Allocation> pbs(const Variables& variables) {
+  return allocation_in(variables, kPbs, pbs_job(variables));
 }
 
 // Every job of SGE has a JOB_ID; one of several hosts has a parallel environment.
-std::optional<Place> sge(const Variables& variables) {
-  return place_in(variables, kSge, sge_job(variables));
+std::optional<Allocation> sge(const Variables& variables) {
+  return allocation_in(variables, kSge, sge_job(variables));
 }
 
-std::optional<Place> cobalt(const Variables& variables) {
-  return place_in(variables, kCobalt, cobalt_job(variables));
+std::optional<Allocation> cobalt(const Variables& variables) {
+  return allocation_in(variables, kCobalt, cobalt_job(variables));
 }
 
 std::optional<HostsOfJob> hosts_of_batch_job(const Variables& variables) {

@@ -86,107 +86,109 @@ std::optional<Vertex> vertex_hosts(const Json& json) {
 }
 
 // One drun for each node, or an MPI launcher's or a process's place: then the counts differ.
-void count_azure_nodes(const Variables& variables, Place& place) {
+void count_azure_nodes(const Variables& variables, Allocation& allocation) {
   const char* const size =
       variables.has("AZUREML_NODE_COUNT") ? "AZUREML_NODE_COUNT" : "WORLD_SIZE";
-  place.nodes = variables.number(size, 1);
-  place.rank = variables.number(variables.has("NODE_RANK") ? "NODE_RANK" : "RANK", 0);
+  allocation.nodes = variables.number(size, 1);
+  allocation.rank = variables.number(variables.has("NODE_RANK") ? "NODE_RANK" : "RANK", 0);
   const int nodes = variables.plain_number(size).value_or(0);
   const int processes = variables.plain_number("WORLD_SIZE").value_or(nodes);
   if (nodes > 0 && (processes > nodes || variables.plain_number("LOCAL_RANK").value_or(0) > 0))
-    place.refusal = "Azure ML starts several processes on a node (" +
-                    variables.shown("WORLD_SIZE") + " on " + variables.shown(size) +
-                    "), but one drun starts all workers of a node: set "
-                    "process_count_per_instance to 1";
+    allocation.refusal = "Azure ML starts several processes on a node (" +
+                         variables.shown("WORLD_SIZE") + " on " + variables.shown(size) +
+                         "), but one drun starts all workers of a node: set "
+                         "process_count_per_instance to 1";
 }
 
 }  // namespace
 
-std::optional<Place> sagemaker(const Variables& variables) {
+std::optional<Allocation> sagemaker(const Variables& variables) {
   // The name of the job alone may be anybody's.
   const auto& read = variables.around().read_file;
   if (!variables.has("SM_HOSTS") && !variables.has("SM_CURRENT_HOST") &&
       !(variables.has("TRAINING_JOB_NAME") && read && read(kResources)))
     return std::nullopt;
-  Place place;
-  place.scheduler = "SageMaker";
+  Allocation allocation;
+  allocation.scheduler = "SageMaker";
   const SageMakerHosts found = sagemaker_hosts(variables);
   if (!found.hosts) {
-    place.nodes = place.endpoint = problem(found.shown + ": expected a JSON list of host names");
-    return place;
+    allocation.nodes = allocation.endpoint =
+        problem(found.shown + ": expected a JSON list of host names");
+    return allocation;
   }
   const auto mine = std::find(found.hosts->begin(), found.hosts->end(), found.own);
-  place.nodes = value(std::to_string(found.hosts->size()), found.from);
-  place.rank = mine == found.hosts->end()
-                   ? problem(variables.shown("SM_CURRENT_HOST") + " is not in " + found.from)
-                   : value(std::to_string(mine - found.hosts->begin()), "SM_CURRENT_HOST");
-  place.endpoint = meet_at(variables, found.hosts->front(), kPortOfPods, found.from);
-  place.id = variables.text("TRAINING_JOB_NAME");
-  return place;
+  allocation.nodes = value(std::to_string(found.hosts->size()), found.from);
+  allocation.rank = mine == found.hosts->end()
+                        ? problem(variables.shown("SM_CURRENT_HOST") + " is not in " + found.from)
+                        : value(std::to_string(mine - found.hosts->begin()), "SM_CURRENT_HOST");
+  allocation.endpoint = meet_at(variables, found.hosts->front(), kPortOfPods, found.from);
+  allocation.id = variables.text("TRAINING_JOB_NAME");
+  return allocation;
 }
 
-std::optional<Place> azure_ml(const Variables& variables) {
+std::optional<Allocation> azure_ml(const Variables& variables) {
   if (!variables.has("AZUREML_RUN_ID") && !variables.has("AZUREML_EXPERIMENT_ID"))
     return std::nullopt;
   if (!variables.has("AZUREML_NODE_COUNT") && !variables.has("NODE_RANK")) return std::nullopt;
-  Place place;
-  place.scheduler = "Azure ML";
-  count_azure_nodes(variables, place);
+  Allocation allocation;
+  allocation.scheduler = "Azure ML";
+  count_azure_nodes(variables, allocation);
   const auto run = variables.find("AZUREML_RUN_ID");
   for (const char* name : {"MASTER_ADDR", "AZ_BATCH_MASTER_NODE"}) {
     const auto host = variables.find(name);
     if (!host) continue;
-    place.endpoint = meet_at(variables, host->substr(0, host->find(':')),
-                             port_of(std::string_view(run ? *run : *host)), name);
+    allocation.endpoint = meet_at(variables, host->substr(0, host->find(':')),
+                                  port_of(std::string_view(run ? *run : *host)), name);
     break;
   }
-  if (place.endpoint.text.empty())
-    place.endpoint = problem("neither MASTER_ADDR nor AZ_BATCH_MASTER_NODE is set");
-  if (run) place.id = variables.text("AZUREML_RUN_ID");
-  return place;
+  if (allocation.endpoint.text.empty())
+    allocation.endpoint = problem("neither MASTER_ADDR nor AZ_BATCH_MASTER_NODE is set");
+  if (run) allocation.id = variables.text("AZUREML_RUN_ID");
+  return allocation;
 }
 
-std::optional<Place> vertex(const Variables& variables) {
+std::optional<Allocation> vertex(const Variables& variables) {
   const bool job = variables.has("CLOUD_ML_JOB_ID");
   const auto spec = variables.find("CLUSTER_SPEC");
   const bool pools = spec && spec->find("workerpool") != std::string::npos;
   const char* const name = pools || (job && spec) ? "CLUSTER_SPEC" : "TF_CONFIG";
   // Programs for TensorFlow have their TF_CONFIG elsewhere, too.
   if (!pools && !(job && variables.has(name))) return std::nullopt;
-  Place place;
-  place.scheduler = "Vertex AI";
+  Allocation allocation;
+  allocation.scheduler = "Vertex AI";
   const auto found = vertex_hosts(parsed(*variables.find(name)));
   if (!found) {
-    place.nodes = place.endpoint =
+    allocation.nodes = allocation.endpoint =
         problem(variables.shown(name) + ": expected JSON with the hosts of a cluster");
-    return place;
+    return allocation;
   }
-  place.nodes = value(std::to_string(found->hosts.size()), name);
-  place.rank = found->rank ? value(std::to_string(*found->rank), name)
-                           : problem(variables.shown(name) + ": its task is none of its cluster");
-  place.endpoint = value(found->hosts.front(), name);
-  if (job) place.id = variables.text("CLOUD_ML_JOB_ID");
-  return place;
+  allocation.nodes = value(std::to_string(found->hosts.size()), name);
+  allocation.rank = found->rank
+                        ? value(std::to_string(*found->rank), name)
+                        : problem(variables.shown(name) + ": its task is none of its cluster");
+  allocation.endpoint = value(found->hosts.front(), name);
+  if (job) allocation.id = variables.text("CLOUD_ML_JOB_ID");
+  return allocation;
 }
 
-std::optional<Place> lepton(const Variables& variables) {
+std::optional<Allocation> lepton(const Variables& variables) {
   if (!variables.has("LEPTON_JOB_WORKER_INDEX") && !variables.has("LEPTON_JOB_TOTAL_WORKERS"))
     return std::nullopt;
-  Place place;
-  place.scheduler = "Lepton";
-  place.nodes = variables.number("LEPTON_JOB_TOTAL_WORKERS", 1);
-  place.rank = variables.number("LEPTON_JOB_WORKER_INDEX", 0);
+  Allocation allocation;
+  allocation.scheduler = "Lepton";
+  allocation.nodes = variables.number("LEPTON_JOB_TOTAL_WORKERS", 1);
+  allocation.rank = variables.number("LEPTON_JOB_WORKER_INDEX", 0);
   const auto prefix = variables.find("LEPTON_JOB_WORKER_PREFIX");
   const auto domain = variables.find("LEPTON_SUBDOMAIN");
   if (!prefix || !domain) {
-    place.endpoint = problem(std::string(prefix ? "LEPTON_SUBDOMAIN" : "LEPTON_JOB_WORKER_PREFIX") +
-                             " is not set");
+    allocation.endpoint = problem(
+        std::string(prefix ? "LEPTON_SUBDOMAIN" : "LEPTON_JOB_WORKER_PREFIX") + " is not set");
   } else {
-    place.endpoint =
+    allocation.endpoint =
         meet_at(variables, *prefix + "-0." + *domain, kPortOfPods, "LEPTON_JOB_WORKER_PREFIX");
-    place.id = value(*prefix, "LEPTON_JOB_WORKER_PREFIX");
+    allocation.id = value(*prefix, "LEPTON_JOB_WORKER_PREFIX");
   }
-  return place;
+  return allocation;
 }
 
 }  // namespace drun::launcher::cluster

@@ -43,11 +43,11 @@ std::string endpoint_of(const std::string& host, const std::string& id) {
   return at_port(host, port_of(std::string_view(id)));
 }
 
-std::optional<Place> find_place(std::string_view which, const Surroundings& around) {
+std::optional<Allocation> find_allocation(std::string_view which, const Surroundings& around) {
   const Variables variables(around);
   for (const auto& [name, read] : kSchedulers) {
     if (which != "auto" && which != name) continue;
-    if (auto place = read(variables)) return place;
+    if (auto allocation = read(variables)) return allocation;
   }
   return std::nullopt;
 }

@@ -29,7 +29,7 @@ struct StartCommand {
   std::string uneven;  // it asks for another number on each: why the user must say; else empty
 };
 
-struct Place {
+struct Allocation {
   std::string_view scheduler;  // for people: "Slurm"
   Value nodes;                 // "4"
   Value rank;                  // of this node, "0" to "3"
@@ -72,7 +72,8 @@ inline constexpr std::string_view kJobEnd = "DRUN_JOB_END_TIME";
 [[nodiscard]] Result<std::vector<std::string>> nodes_for_steps(const Surroundings& around);
 
 // What `which` of them says; with "auto", the one that started this process itself. Nullopt: there
-// is none. If a Place says that there is one node, nothing else of it matters.
-[[nodiscard]] std::optional<Place> find_place(std::string_view which, const Surroundings& around);
+// is none. If an Allocation says that there is one node, nothing else of it matters.
+[[nodiscard]] std::optional<Allocation> find_allocation(std::string_view which,
+                                                        const Surroundings& around);
 
 }  // namespace drun::launcher::cluster

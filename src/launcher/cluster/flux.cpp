@@ -4,31 +4,31 @@
 
 namespace drun::launcher::cluster {
 
-std::optional<Place> flux(const Variables& variables) {
+std::optional<Allocation> flux(const Variables& variables) {
   if (!variables.has("FLUX_JOB_ID") && !variables.has("FLUX_TASK_RANK")) return std::nullopt;
-  Place place;
-  place.scheduler = "Flux";
-  place.nodes = variables.number("FLUX_JOB_NNODES", 1);
-  place.rank = variables.number("FLUX_TASK_RANK", 0);
-  place.id = variables.text("FLUX_JOB_ID");
+  Allocation allocation;
+  allocation.scheduler = "Flux";
+  allocation.nodes = variables.number("FLUX_JOB_NNODES", 1);
+  allocation.rank = variables.number("FLUX_TASK_RANK", 0);
+  allocation.id = variables.text("FLUX_JOB_ID");
   const int nodes = variables.plain_number("FLUX_JOB_NNODES").value_or(0);
   const int tasks = variables.plain_number("FLUX_JOB_SIZE").value_or(nodes);
   const int local = variables.plain_number("FLUX_TASK_LOCAL_ID").value_or(0);
   if (nodes > 0 && (tasks > nodes || local > 0)) {
     const std::string number = std::to_string(nodes);
-    place.refusal =
+    allocation.refusal =
         "flux run started several tasks on a node (" + variables.shown("FLUX_JOB_SIZE") + " on " +
         number + (nodes == 1 ? " node" : " nodes") +
         "), but one drun starts all workers of a node; start one on each: flux run -N " + number +
         " -n " + number + " --exclusive drun ...";
   }
-  if (place.rank.problem.empty() && nodes > 0 &&
-      whole_number<int>(place.rank.text).value_or(0) >= nodes)
-    place.rank = problem(variables.shown("FLUX_TASK_RANK") + ": there are " +
-                         std::to_string(nodes) + " nodes (FLUX_JOB_NNODES)");
-  (void)offers_pmi(variables, place);
-  place.endpoint = problem("no variable of Flux names the nodes of the job (FLUX_JOB_ID)");
-  return place;
+  if (allocation.rank.problem.empty() && nodes > 0 &&
+      whole_number<int>(allocation.rank.text).value_or(0) >= nodes)
+    allocation.rank = problem(variables.shown("FLUX_TASK_RANK") + ": there are " +
+                              std::to_string(nodes) + " nodes (FLUX_JOB_NNODES)");
+  (void)offers_pmi(variables, allocation);
+  allocation.endpoint = problem("no variable of Flux names the nodes of the job (FLUX_JOB_ID)");
+  return allocation;
 }
 
 }  // namespace drun::launcher::cluster

@@ -13,32 +13,33 @@ namespace drun::launcher::cluster {
 namespace {
 
 void check_rank(const Variables& variables, std::string_view rank, std::string_view size,
-                Place& place) {
+                Allocation& allocation) {
   const auto nodes = variables.plain_number(size);
   const auto own = variables.plain_number(rank);
-  if (place.rank.problem.empty() && nodes && own && *own >= *nodes)
-    place.rank = problem(variables.shown(rank) + ": the pods are 0 to " +
-                         std::to_string(*nodes - 1) + " (" + std::string(size) + ")");
+  if (allocation.rank.problem.empty() && nodes && own && *own >= *nodes)
+    allocation.rank = problem(variables.shown(rank) + ": the pods are 0 to " +
+                              std::to_string(*nodes - 1) + " (" + std::string(size) + ")");
 }
 
 // Nodes as torch's operators number them: WORLD_SIZE and RANK count pods. The same names in a
 // worker count processes, but beside LOCAL_RANK.
-Place ranked(const Variables& variables, std::string_view scheduler) {
-  Place place;
-  place.scheduler = scheduler;
-  place.nodes = variables.number("WORLD_SIZE", 1);
-  place.rank = variables.number("RANK", 0);
-  check_rank(variables, "RANK", "WORLD_SIZE", place);
+Allocation ranked(const Variables& variables, std::string_view scheduler) {
+  Allocation allocation;
+  allocation.scheduler = scheduler;
+  allocation.nodes = variables.number("WORLD_SIZE", 1);
+  allocation.rank = variables.number("RANK", 0);
+  check_rank(variables, "RANK", "WORLD_SIZE", allocation);
   const auto host = variables.find("MASTER_ADDR");
   const auto port = variables.plain_number("MASTER_PORT");
   if (!host) {
-    place.endpoint = problem("MASTER_ADDR is not set");
+    allocation.endpoint = problem("MASTER_ADDR is not set");
   } else if (!port || *port < 1 || *port > 65535) {
-    place.endpoint = problem(variables.shown("MASTER_PORT") + ": expected a port");
+    allocation.endpoint = problem(variables.shown("MASTER_PORT") + ": expected a port");
   } else {
-    place.endpoint = meet_at(variables, *host, static_cast<std::uint16_t>(*port), "MASTER_ADDR");
+    allocation.endpoint =
+        meet_at(variables, *host, static_cast<std::uint16_t>(*port), "MASTER_ADDR");
   }
-  return place;
+  return allocation;
 }
 
 // With one of them missing, too: then it is named.
@@ -64,10 +65,10 @@ std::map<std::string, Hosts> volcano_hosts(const Variables& variables) {
 }
 
 // Every pod of the job, the master's first.
-void count_volcano_hosts(const Variables& variables, Place& place) {
+void count_volcano_hosts(const Variables& variables, Allocation& allocation) {
   const auto lists = volcano_hosts(variables);
   if (lists.empty()) {
-    place.nodes = place.endpoint = problem(
+    allocation.nodes = allocation.endpoint = problem(
         "Volcano's svc plugin is not there (VC_..._HOSTS is not set): the job needs "
         "plugins: {svc: [], env: []}");
     return;
@@ -78,7 +79,7 @@ void count_volcano_hosts(const Variables& variables, Place& place) {
   for (const auto& [name, hosts] : lists)
     names.push_back(name);
   if (names.size() > 1 && names != std::vector<std::string>{kMaster, kWorker}) {
-    place.nodes = place.endpoint =
+    allocation.nodes = allocation.endpoint =
         problem("the job has tasks of several kinds (" + names[0] + ", " + names[1] +
                 "), and drun cannot tell which of them are its nodes");
     return;
@@ -86,28 +87,28 @@ void count_volcano_hosts(const Variables& variables, Place& place) {
   std::vector<std::string> all;
   for (const auto& [name, hosts] : lists) {
     if (!hosts) {
-      place.nodes = place.endpoint = problem(hosts.error().what());
+      allocation.nodes = allocation.endpoint = problem(hosts.error().what());
       return;
     }
     all.insert(all.end(), hosts->begin(), hosts->end());
   }
-  place.nodes = value(std::to_string(all.size()), names.front());
-  place.endpoint = meet_at(variables, all.front(), kPortOfPods, names.front());
+  allocation.nodes = value(std::to_string(all.size()), names.front());
+  allocation.endpoint = meet_at(variables, all.front(), kPortOfPods, names.front());
   const auto mine = std::find_if(all.begin(), all.end(), [&](const std::string& host) {
     return same_host(host.substr(0, host.find('.')), variables.around().host_name);
   });
   if (mine != all.end()) {
-    place.rank = value(std::to_string(mine - all.begin()), names.front());
+    allocation.rank = value(std::to_string(mine - all.begin()), names.front());
   } else if (names.size() == 1) {
     const char* const index = variables.has("VC_TASK_INDEX") ? "VC_TASK_INDEX" : "VK_TASK_INDEX";
-    place.rank = variables.number(index, 0);
-    if (place.rank.problem.empty() &&
-        whole_number<std::size_t>(place.rank.text).value_or(0) >= all.size())
-      place.rank = problem(variables.shown(index) + ": the pods are 0 to " +
-                           std::to_string(all.size() - 1) + " (" + names.front() + ")");
+    allocation.rank = variables.number(index, 0);
+    if (allocation.rank.problem.empty() &&
+        whole_number<std::size_t>(allocation.rank.text).value_or(0) >= all.size())
+      allocation.rank = problem(variables.shown(index) + ": the pods are 0 to " +
+                                std::to_string(all.size() - 1) + " (" + names.front() + ")");
   } else {
-    place.rank = problem(variables.shown(names.front()) + " and " + names.back() +
-                         " do not list this host, " + variables.around().host_name);
+    allocation.rank = problem(variables.shown(names.front()) + " and " + names.back() +
+                              " do not list this host, " + variables.around().host_name);
   }
 }
 
@@ -133,23 +134,23 @@ std::string own_full_name(const Variables& variables) {
 
 }  // namespace
 
-std::optional<Place> leader_worker_set(const Variables& variables) {
+std::optional<Allocation> leader_worker_set(const Variables& variables) {
   if (!variables.has("LWS_LEADER_ADDRESS") && !variables.has("LWS_GROUP_SIZE") &&
       !variables.has("LWS_WORKER_INDEX"))
     return std::nullopt;
-  Place place;
-  place.scheduler = "LeaderWorkerSet";
-  place.nodes = variables.number("LWS_GROUP_SIZE", 1);
-  place.rank = variables.number("LWS_WORKER_INDEX", 0);
-  check_rank(variables, "LWS_WORKER_INDEX", "LWS_GROUP_SIZE", place);
-  place.id = variables.text("LWS_LEADER_ADDRESS");
-  place.endpoint = place.id;
-  if (place.endpoint.problem.empty())
-    place.endpoint.text = at_port(place.endpoint.text, kPortOfPods);
-  return place;
+  Allocation allocation;
+  allocation.scheduler = "LeaderWorkerSet";
+  allocation.nodes = variables.number("LWS_GROUP_SIZE", 1);
+  allocation.rank = variables.number("LWS_WORKER_INDEX", 0);
+  check_rank(variables, "LWS_WORKER_INDEX", "LWS_GROUP_SIZE", allocation);
+  allocation.id = variables.text("LWS_LEADER_ADDRESS");
+  allocation.endpoint = allocation.id;
+  if (allocation.endpoint.problem.empty())
+    allocation.endpoint.text = at_port(allocation.endpoint.text, kPortOfPods);
+  return allocation;
 }
 
-std::optional<Place> volcano(const Variables& variables) {
+std::optional<Allocation> volcano(const Variables& variables) {
   const bool indexed = variables.has("VC_TASK_INDEX") || variables.has("VK_TASK_INDEX");
   if (has_ranks(variables) && (indexed || !volcano_hosts(variables).empty()))
     return ranked(variables, "Volcano");
@@ -157,51 +158,52 @@ std::optional<Place> volcano(const Variables& variables) {
   if (volcano_hosts(variables).empty() &&
       !(indexed && (variables.around().nodes_given || variables.around().named)))
     return std::nullopt;
-  Place place;
-  place.scheduler = "Volcano";
-  count_volcano_hosts(variables, place);
-  return place;
+  Allocation allocation;
+  allocation.scheduler = "Volcano";
+  count_volcano_hosts(variables, allocation);
+  return allocation;
 }
 
-std::optional<Place> pytorch_job(const Variables& variables) {
+std::optional<Allocation> pytorch_job(const Variables& variables) {
   if (!variables.has("KUBERNETES_SERVICE_HOST") || !has_ranks(variables)) return std::nullopt;
   return ranked(variables, "PyTorchJob");
 }
 
-std::optional<Place> ranked_pods(const Variables& variables) {
+std::optional<Allocation> ranked_pods(const Variables& variables) {
   if (!variables.around().named || !variables.has("WORLD_SIZE")) return std::nullopt;
   return ranked(variables, "the operator");
 }
 
 // The pods of an indexed Job are one job only if somebody says so: most such Jobs are many small
 // ones. JobSet's are the same, with longer names.
-std::optional<Place> indexed_job(const Variables& variables) {
+std::optional<Allocation> indexed_job(const Variables& variables) {
   if (!variables.has("JOB_COMPLETION_INDEX")) return std::nullopt;
   if (!variables.around().nodes_given && !variables.around().named) return std::nullopt;
-  Place place;
-  place.scheduler = "the indexed Job";
-  place.nodes =
+  Allocation allocation;
+  allocation.scheduler = "the indexed Job";
+  allocation.nodes =
       problem("an indexed Job does not tell its pods how many there are (JOB_COMPLETION_INDEX)");
-  place.rank = variables.number("JOB_COMPLETION_INDEX", 0);
+  allocation.rank = variables.number("JOB_COMPLETION_INDEX", 0);
   const std::string& own = variables.around().host_name;
   const std::string full = own_full_name(variables);
-  if (!place.rank.problem.empty()) {
-    place.endpoint = place.rank;
-  } else if (!own.ends_with("-" + place.rank.text)) {
-    place.endpoint = problem(variables.shown("JOB_COMPLETION_INDEX") + ": this pod's host name, " +
-                             own + ", does not end in it, so that pod 0 has no name that is known");
+  if (!allocation.rank.problem.empty()) {
+    allocation.endpoint = allocation.rank;
+  } else if (!own.ends_with("-" + allocation.rank.text)) {
+    allocation.endpoint =
+        problem(variables.shown("JOB_COMPLETION_INDEX") + ": this pod's host name, " + own +
+                ", does not end in it, so that pod 0 has no name that is known");
   } else if (full.empty()) {
-    place.endpoint = problem(
+    allocation.endpoint = problem(
         "/etc/hosts has no full name of this pod, " + own +
         ": JOB_COMPLETION_INDEX leads to pod 0 if the template has a subdomain, the name of a "
         "headless service");
   } else {
-    const std::string first = own.substr(0, own.size() - place.rank.text.size()) + "0";
-    place.endpoint =
+    const std::string first = own.substr(0, own.size() - allocation.rank.text.size()) + "0";
+    allocation.endpoint =
         meet_at(variables, first + full.substr(own.size()), kPortOfPods, "JOB_COMPLETION_INDEX");
-    place.id = value(first.substr(0, first.size() - 2), "JOB_COMPLETION_INDEX");
+    allocation.id = value(first.substr(0, first.size() - 2), "JOB_COMPLETION_INDEX");
   }
-  return place;
+  return allocation;
 }
 
 }  // namespace drun::launcher::cluster

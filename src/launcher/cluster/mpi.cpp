@@ -46,34 +46,34 @@ constexpr Names kJsrun{"jsrun",
                        "JSM_NAMESPACE_LOCAL_RANK",
                        "jsrun -r 1 -a 1 -c ALL_CPUS -g ALL_GPUS drun ..."};
 
-Place place_of(const Variables& variables, const Names& names) {
-  Place place;
-  place.scheduler = names.scheduler;
-  place.nodes = variables.number(names.size, 1);
-  place.rank = variables.number(names.rank, 0);
+Allocation allocation_of(const Variables& variables, const Names& names) {
+  Allocation allocation;
+  allocation.scheduler = names.scheduler;
+  allocation.nodes = variables.number(names.size, 1);
+  allocation.rank = variables.number(names.rank, 0);
   const int size = variables.plain_number(names.size).value_or(0);
-  if (place.nodes.problem.empty() && place.rank.problem.empty() &&
+  if (allocation.nodes.problem.empty() && allocation.rank.problem.empty() &&
       *variables.plain_number(names.rank) >= size)
-    place.rank = problem(variables.shown(names.rank) + ": the ranks are 0 to " +
-                         std::to_string(size - 1) + " (" + std::string(names.size) + ")");
+    allocation.rank = problem(variables.shown(names.rank) + ": the ranks are 0 to " +
+                              std::to_string(size - 1) + " (" + std::string(names.size) + ")");
   const int local = std::max(variables.plain_number(names.local_size).value_or(0),
                              variables.plain_number(names.local_rank).value_or(0) + 1);
   if (local > 1)
-    place.refusal = std::string(names.scheduler) + " started " + std::to_string(local) +
-                    " tasks on this node (" + std::string(names.local_size) +
-                    "), but one drun starts all workers of a node; start one on each: " +
-                    std::string(names.one_each);
-  return place;
+    allocation.refusal = std::string(names.scheduler) + " started " + std::to_string(local) +
+                         " tasks on this node (" + std::string(names.local_size) +
+                         "), but one drun starts all workers of a node; start one on each: " +
+                         std::string(names.one_each);
+  return allocation;
 }
 
 // The list is only as good as its length: with another one than that of the job, its first host may
 // be one where no drun runs.
-bool take_hosts(Place& place, const std::optional<HostsOfJob>& job) {
-  if (!job || !job->hosts || !place.nodes.problem.empty()) return false;
+bool take_hosts(Allocation& allocation, const std::optional<HostsOfJob>& job) {
+  if (!job || !job->hosts || !allocation.nodes.problem.empty()) return false;
   const auto hosts = each_once(*job->hosts);
-  if (std::to_string(hosts.size()) != place.nodes.text) return false;
-  place.endpoint = value(at_port(hosts.front(), job->port), job->from);
-  place.id = job->id;
+  if (std::to_string(hosts.size()) != allocation.nodes.text) return false;
+  allocation.endpoint = value(at_port(hosts.front(), job->port), job->from);
+  allocation.id = job->id;
   return true;
 }
 
@@ -119,32 +119,32 @@ std::string reachable(const std::vector<std::string>& addresses) {
 
 // Open MPI 4: "2189492224.0;tcp://10.0.0.1,192.168.1.1:39877" is mpirun, where rank 0 is as a rule.
 // There both of its addresses are the same.
-void meet_at_orte(const Variables& variables, const std::string& uri, Place& place) {
+void meet_at_orte(const Variables& variables, const std::string& uri, Allocation& allocation) {
   constexpr std::string_view kName = "OMPI_MCA_orte_hnp_uri";
   const auto begin = uri.find("://");
   const std::string job = uri.substr(0, uri.find('.'));
   if (begin == std::string::npos || job.find_first_not_of("0123456789") != std::string::npos) {
-    place.endpoint = problem(variables.shown(kName) + ": expected JOB.0;tcp://ADDRESS:PORT");
+    allocation.endpoint = problem(variables.shown(kName) + ": expected JOB.0;tcp://ADDRESS:PORT");
     return;
   }
   const auto daemon = variables.find("OMPI_MCA_orte_local_daemon_uri");
-  if (place.rank.text == "0" && daemon && *daemon != uri) {
-    place.endpoint = mpirun_elsewhere(variables.shown(kName));
+  if (allocation.rank.text == "0" && daemon && *daemon != uri) {
+    allocation.endpoint = mpirun_elsewhere(variables.shown(kName));
     return;
   }
   const std::string host = reachable(addresses_of(uri));
   const auto own = addresses_of(daemon.value_or(""));
   if (daemon && *daemon != uri && std::find(own.begin(), own.end(), host) != own.end()) {
-    place.endpoint =
+    allocation.endpoint =
         problem(variables.shown(kName) + ": this host has the address " + host + " as well");
     return;
   }
-  place.endpoint = meet_at(variables, host, port_of(std::string_view(job)), kName);
-  place.id = value(job, kName);
+  allocation.endpoint = meet_at(variables, host, port_of(std::string_view(job)), kName);
+  allocation.id = value(job, kName);
 }
 
 // Open MPI 5: the name space is "prterun-HOST-PID@1", of the host of mpirun.
-bool meet_at_prrte(const Variables& variables, const std::string& space, Place& place) {
+bool meet_at_prrte(const Variables& variables, const std::string& space, Allocation& allocation) {
   constexpr std::string_view kName = "PMIX_NAMESPACE";
   std::string_view rest = space;
   const std::string_view name = take_until(rest, '@');
@@ -152,25 +152,26 @@ bool meet_at_prrte(const Variables& variables, const std::string& space, Place& 
   const auto last = name.rfind('-');
   if (first == std::string_view::npos || last == first || !name.starts_with("prte")) return false;
   const std::string host(name.substr(first + 1, last - first - 1));
-  if (place.rank.text == "0" && !same_host(host, variables.around().host_name)) {
-    place.endpoint = mpirun_elsewhere(variables.shown(kName));
+  if (allocation.rank.text == "0" && !same_host(host, variables.around().host_name)) {
+    allocation.endpoint = mpirun_elsewhere(variables.shown(kName));
     return true;
   }
-  place.endpoint = meet_at(variables, host, port_of(space), kName);
-  place.id = value(space, kName);
+  allocation.endpoint = meet_at(variables, host, port_of(space), kName);
+  allocation.id = value(space, kName);
   return true;
 }
 
 // Azure ML's node of rank 0: "10.0.0.4:6000".
-bool meet_at_azure(const Variables& variables, Place& place) {
+bool meet_at_azure(const Variables& variables, Allocation& allocation) {
   for (const char* name :
        {"AZ_BATCH_MASTER_NODE", "AZ_BATCHAI_JOB_MASTER_NODE_IP", "AZ_BATCHAI_MPI_MASTER_NODE"}) {
     const auto node = variables.find(name);
     if (!node || *node == "localhost" || node->starts_with(':')) continue;
     const auto run = variables.find("AZUREML_RUN_ID");
     const std::string host = node->substr(0, node->find(':'));
-    place.endpoint = meet_at(variables, host, port_of(std::string_view(run ? *run : host)), name);
-    place.id = run ? value(*run, "AZUREML_RUN_ID") : value(host, name);
+    allocation.endpoint =
+        meet_at(variables, host, port_of(std::string_view(run ? *run : host)), name);
+    allocation.id = run ? value(*run, "AZUREML_RUN_ID") : value(host, name);
     return true;
   }
   return false;
@@ -178,62 +179,62 @@ bool meet_at_azure(const Variables& variables, Place& place) {
 
 // All nodes must find the same place. The batch system's variables may be known where mpirun was
 // started alone, but Slurm's are everywhere.
-std::optional<Place> mpi(const Variables& variables, const Names& names) {
-  Place place = place_of(variables, names);
+std::optional<Allocation> mpi(const Variables& variables, const Names& names) {
+  Allocation allocation = allocation_of(variables, names);
   const auto uri = variables.find("OMPI_MCA_orte_hnp_uri");
   const auto space = variables.find("PMIX_NAMESPACE");
   const bool open = names.size == kOpenMpi.size;
-  if (meet_at_azure(variables, place)) return place;
-  if (names.size == kHydra.size && offers_pmi(variables, place)) {
-    place.endpoint = problem("PMI_FD did not tell it");
-    return place;
+  if (meet_at_azure(variables, allocation)) return allocation;
+  if (names.size == kHydra.size && offers_pmi(variables, allocation)) {
+    allocation.endpoint = problem("PMI_FD did not tell it");
+    return allocation;
   }
-  if (take_hosts(place, hosts_of_slurm_job(variables))) return place;
+  if (take_hosts(allocation, hosts_of_slurm_job(variables))) return allocation;
   if (open && uri) {
-    meet_at_orte(variables, *uri, place);
-    return place;
+    meet_at_orte(variables, *uri, allocation);
+    return allocation;
   }
-  if (open && space && meet_at_prrte(variables, *space, place)) return place;
-  if (!take_hosts(place, hosts_of_batch_job(variables)))
-    place.endpoint = no_hosts(variables, names.scheduler);
-  return place;
+  if (open && space && meet_at_prrte(variables, *space, allocation)) return allocation;
+  if (!take_hosts(allocation, hosts_of_batch_job(variables)))
+    allocation.endpoint = no_hosts(variables, names.scheduler);
+  return allocation;
 }
 
 }  // namespace
 
-std::optional<Place> open_mpi(const Variables& variables) {
+std::optional<Allocation> open_mpi(const Variables& variables) {
   if (!variables.has(kOpenMpi.size) && !variables.has(kOpenMpi.rank)) return std::nullopt;
   return mpi(variables, kOpenMpi);
 }
 
 // srun and Flux set PMI_RANK and PMI_SIZE, too; only Hydra says who is who on this node.
-std::optional<Place> hydra(const Variables& variables) {
+std::optional<Allocation> hydra(const Variables& variables) {
   if (!variables.has(kHydra.local_size) && !variables.has(kHydra.local_rank)) return std::nullopt;
   return mpi(variables, kHydra);
 }
 
-std::optional<Place> mvapich(const Variables& variables) {
+std::optional<Allocation> mvapich(const Variables& variables) {
   if (!variables.has(kMvapich.size) && !variables.has(kMvapich.rank)) return std::nullopt;
   return mpi(variables, kMvapich);
 }
 
-std::optional<Place> pals(const Variables& variables) {
+std::optional<Allocation> pals(const Variables& variables) {
   if (!variables.has(kPals.rank)) return std::nullopt;
   return mpi(variables, kPals);
 }
 
 // The first host of LSF's list is the one with the batch script, where jsrun starts nothing.
-std::optional<Place> jsrun(const Variables& variables) {
+std::optional<Allocation> jsrun(const Variables& variables) {
   if (!variables.has(kJsrun.rank) && !variables.has(kJsrun.size)) return std::nullopt;
-  Place place = place_of(variables, kJsrun);
+  Allocation allocation = allocation_of(variables, kJsrun);
   auto job = hosts_of_batch_job(variables);
   if (job && job->hosts) {
     auto hosts = each_once(*job->hosts);
-    if (std::to_string(hosts.size() - 1) == place.nodes.text) hosts.erase(hosts.begin());
+    if (std::to_string(hosts.size() - 1) == allocation.nodes.text) hosts.erase(hosts.begin());
     job->hosts = std::move(hosts);
   }
-  if (!take_hosts(place, job)) place.endpoint = no_hosts(variables, kJsrun.scheduler);
-  return place;
+  if (!take_hosts(allocation, job)) allocation.endpoint = no_hosts(variables, kJsrun.scheduler);
+  return allocation;
 }
 
 }  // namespace drun::launcher::cluster

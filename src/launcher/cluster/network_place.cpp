@@ -86,13 +86,13 @@ const Switch* switch_of(const std::vector<Switch>& switches, const std::string& 
 }  // namespace
 
 std::string network_place(std::string_view address, std::string_view pattern) {
-  std::string place;
+  std::string allocation;
   while (pattern.find('.') != std::string_view::npos &&
          address.find('.') != std::string_view::npos) {
     (void)take_until(pattern, '.');  // its last word is the node's, which may have dots
-    place += (place.empty() ? "" : "/") + std::string(take_until(address, '.'));
+    allocation += (allocation.empty() ? "" : "/") + std::string(take_until(address, '.'));
   }
-  return place;
+  return allocation;
 }
 
 Result<std::string> network_place_in(std::string_view file, const std::vector<std::string>& names) {
@@ -109,19 +109,19 @@ Result<std::string> network_place_in(std::string_view file, const std::vector<st
   for (const Switch& each : *switches)
     for (const std::string& below : each.switches)
       above.emplace(below, each.name);
-  std::string place = own->name;
+  std::string allocation = own->name;
   std::size_t levels = 1;
   for (auto up = above.find(own->name); up != above.end(); up = above.find(up->second)) {
     if (++levels > kMostLevels)
       return Error(std::make_error_code(std::errc::invalid_argument),
                    "the switches above " + printable(own->name) + " go round in a circle");
-    place = up->second + "/" + place;
+    allocation = up->second + "/" + allocation;
   }
-  if (place.size() > kLongestPlace)
+  if (allocation.size() > kLongestPlace)
     return Error(std::make_error_code(std::errc::invalid_argument),
                  "the names of the switches above this node have more than " +
                      std::to_string(kLongestPlace) + " characters");
-  return place;
+  return allocation;
 }
 
 }  // namespace drun::launcher::cluster

@@ -77,14 +77,14 @@ Result<PmiAnswer> exchange_by_pmi(int fd, bool first, const std::string& text,
   if (!named) return named.error();
   PmiAnswer result;
   result.space = pmi::field(*named, "kvsname");
-  const std::string place = " kvsname=" + result.space + " key=drun-host";
+  const std::string allocation = " kvsname=" + result.space + " key=drun-host";
   if (first) {
-    const auto put = launcher.ask("cmd=put" + place + " value=" + text + "\n", "put_result");
+    const auto put = launcher.ask("cmd=put" + allocation + " value=" + text + "\n", "put_result");
     if (!put) return put.error();
   }
   const auto all = launcher.ask("cmd=barrier_in\n", "barrier_out");
   if (!all) return all.error();
-  const auto got = launcher.ask("cmd=get" + place + "\n", "get_result");
+  const auto got = launcher.ask("cmd=get" + allocation + "\n", "get_result");
   if (!got) return got.error();
   result.text = pmi::field(*got, "value");
   // Hydra takes a task that leaves without it for one that has crashed.

@@ -73,9 +73,10 @@ std::string what_is_missing(const Variables& variables, std::size_t hosts) {
 }
 
 // The script of a heterogeneous job has the variables of its first component.
-void outside_of_components(const Components& parts, const Variables& variables, Place& place) {
+void outside_of_components(const Components& parts, const Variables& variables,
+                           Allocation& allocation) {
   if (!parts.problem.empty()) {
-    place.refusal =
+    allocation.refusal =
         "drun was started by no srun, in a heterogeneous job of Slurm whose nodes "
         "cannot be told: " +
         parts.problem;
@@ -85,16 +86,16 @@ void outside_of_components(const Components& parts, const Variables& variables, 
       "drun was started by no srun, on one of " + other_components(parts, variables, 0);
   if (parts.several_tasks) {
     // srun gives each component the tasks that it has asked for, unless it is told for each.
-    place.refusal =
+    allocation.refusal =
         one + ", some of which have several tasks; this starts one on each: " + parts.line;
     return;
   }
-  place.refusal =
+  allocation.refusal =
       one + "; srun " + all_groups(parts) + " --ntasks-per-node=1 drun ... starts one on each";
   StartCommand start;
   start.words = {"srun", all_groups(parts), "--ntasks-per-node=1"};
-  place.start = by_drun(std::move(start));
-  place.nodes =
+  allocation.start = by_drun(std::move(start));
+  allocation.nodes =
       value(std::to_string(std::accumulate(parts.nodes.begin(), parts.nodes.end(), std::size_t{0})),
             "SLURM_HET_SIZE");
 }
@@ -116,30 +117,31 @@ std::string why_uneven(const Variables& variables, const std::vector<TaskRun>& r
 }
 
 // In a job but in no step: drun runs on one node, whatever the variables say.
-Place outside_of_steps(const Variables& variables) {
-  Place place;
-  place.scheduler = "Slurm";
+Allocation outside_of_steps(const Variables& variables) {
+  Allocation allocation;
+  allocation.scheduler = "Slurm";
   const char* const name =
       variables.has("SLURM_JOB_NUM_NODES") ? "SLURM_JOB_NUM_NODES" : "SLURM_NNODES";
-  place.nodes = variables.number(name, 1);
-  if (!place.nodes.problem.empty()) {
-    place.nodes.problem = "a job of Slurm whose size cannot be told: " + place.nodes.problem;
-    return place;
+  allocation.nodes = variables.number(name, 1);
+  if (!allocation.nodes.problem.empty()) {
+    allocation.nodes.problem =
+        "a job of Slurm whose size cannot be told: " + allocation.nodes.problem;
+    return allocation;
   }
   const Components parts = components_of(variables);
   if (!parts.problem.empty() || !parts.nodes.empty()) {
-    outside_of_components(parts, variables, place);
-    return place;
+    outside_of_components(parts, variables, allocation);
+    return allocation;
   }
-  if (place.nodes.text == "1") return place;
+  if (allocation.nodes.text == "1") return allocation;
   const auto tasks = asked_tasks(variables);
-  StartCommand start = one_each(variables, place.nodes.text, tasks);
-  place.refusal =
-      "the job has " + place.nodes.text + " nodes (" + name +
+  StartCommand start = one_each(variables, allocation.nodes.text, tasks);
+  allocation.refusal =
+      "the job has " + allocation.nodes.text + " nodes (" + name +
       "), and drun was started on one of them, by no srun; start it on each: " + line_of(start);
   if (is_uneven(tasks)) start.uneven = why_uneven(variables, tasks);
-  place.start = by_drun(std::move(start));
-  return place;
+  allocation.start = by_drun(std::move(start));
+  return allocation;
 }
 
 // The list must be one that this node is in.
@@ -184,7 +186,7 @@ std::string several_tasks(const Variables& variables, const std::string& nodes,
 
 }  // namespace
 
-std::optional<Place> slurm(const Variables& variables) {
+std::optional<Allocation> slurm(const Variables& variables) {
   // Parts of a step are a step that cannot be read.
   const bool parts = variables.has("SLURM_STEP_NODELIST") || variables.has("SLURM_STEP_NUM_NODES");
   if (!job_id(variables) && !variables.has("SLURM_STEP_ID") && !parts) return std::nullopt;
@@ -192,37 +194,38 @@ std::optional<Place> slurm(const Variables& variables) {
   const auto step = step_text ? whole_number<std::uint32_t>(*step_text) : std::nullopt;
   if ((!step_text && !parts) || (step && *step >= kFirstSpecialStep))
     return outside_of_steps(variables);
-  Place place;
-  place.scheduler = "Slurm";
-  place.nodes = variables.number("SLURM_STEP_NUM_NODES", 1);
-  if (!step) place.nodes = problem(variables.shown("SLURM_STEP_ID") + ": expected a whole number");
-  if (!place.nodes.problem.empty()) return place;
-  const std::string& nodes = place.nodes.text;
+  Allocation allocation;
+  allocation.scheduler = "Slurm";
+  allocation.nodes = variables.number("SLURM_STEP_NUM_NODES", 1);
+  if (!step)
+    allocation.nodes = problem(variables.shown("SLURM_STEP_ID") + ": expected a whole number");
+  if (!allocation.nodes.problem.empty()) return allocation;
+  const std::string& nodes = allocation.nodes.text;
   if (nodes == "1" && !variables.has("SLURM_STEP_NODELIST")) {
-    place.refusal = several_tasks(variables, nodes, {});
-    return place;
+    allocation.refusal = several_tasks(variables, nodes, {});
+    return allocation;
   }
   auto list = hosts_in(variables, "SLURM_STEP_NODELIST", expand_hostlist);
   if (!list) {
-    place.nodes = place.endpoint = problem(list.error().what());
-    return place;
+    allocation.nodes = allocation.endpoint = problem(list.error().what());
+    return allocation;
   }
   const auto hosts = each_once(std::move(*list));
   if (std::string why = why_not_ours(variables, hosts, nodes); !why.empty()) {
-    place.nodes = place.endpoint = problem(std::move(why));
-    return place;
+    allocation.nodes = allocation.endpoint = problem(std::move(why));
+    return allocation;
   }
-  place.refusal = several_tasks(variables, nodes, hosts);
+  allocation.refusal = several_tasks(variables, nodes, hosts);
   // The place in the list is no rank: -m arbitrary orders the nodes otherwise.
-  place.rank = variables.number("SLURM_NODEID", 0);
-  if (place.rank.problem.empty() &&
-      whole_number<std::size_t>(place.rank.text).value_or(0) >= hosts.size())
-    place.rank = problem(variables.shown("SLURM_NODEID") + ": there are " + nodes +
-                         " nodes (SLURM_STEP_NUM_NODES)");
-  place.endpoint = meeting_place(variables, hosts.front(), *step);
-  place.id = step_id(variables, *step);
-  place.note = what_is_missing(variables, hosts.size());
-  return place;
+  allocation.rank = variables.number("SLURM_NODEID", 0);
+  if (allocation.rank.problem.empty() &&
+      whole_number<std::size_t>(allocation.rank.text).value_or(0) >= hosts.size())
+    allocation.rank = problem(variables.shown("SLURM_NODEID") + ": there are " + nodes +
+                              " nodes (SLURM_STEP_NUM_NODES)");
+  allocation.endpoint = meeting_place(variables, hosts.front(), *step);
+  allocation.id = step_id(variables, *step);
+  allocation.note = what_is_missing(variables, hosts.size());
+  return allocation;
 }
 
 Result<std::vector<std::string>> nodes_for_steps(const Surroundings& around) {

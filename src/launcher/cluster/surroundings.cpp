@@ -86,15 +86,15 @@ Value meet_at(const Variables& variables, const std::string& host, std::uint16_t
   return value(at_port(host, port), from);
 }
 
-bool offers_pmi(const Variables& variables, Place& place) {
+bool offers_pmi(const Variables& variables, Allocation& allocation) {
   const auto fd = variables.plain_number("PMI_FD");
   if (!fd || *fd < 3) return false;
-  place.pmi_fd = fd;
+  allocation.pmi_fd = fd;
   // As mpiexec reaches it: Hydra's -hosts.
   for (const char* name : {"MPIR_CVAR_CH3_INTERFACE_HOSTNAME", "PMI_HOSTNAME"}) {
-    if (place.pmi_host.empty()) place.pmi_host = variables.find(name).value_or("");
+    if (allocation.pmi_host.empty()) allocation.pmi_host = variables.find(name).value_or("");
   }
-  if (place.pmi_host.empty()) place.pmi_host = variables.around().host_name;
+  if (allocation.pmi_host.empty()) allocation.pmi_host = variables.around().host_name;
   return true;
 }
 

@@ -53,7 +53,7 @@ using Hosts = Result<std::vector<std::string>>;
 [[nodiscard]] std::string at_port(const std::string& host, std::uint16_t port);
 
 // The launcher serves PMI-1: the endpoint is rank 0's to tell. False: it does not.
-bool offers_pmi(const Variables& variables, Place& place);
+bool offers_pmi(const Variables& variables, Allocation& allocation);
 
 // The list in a variable's value, or in the file that it names. The error names the variable.
 [[nodiscard]] Hosts hosts_in(const Variables& variables, std::string_view name,
@@ -62,27 +62,27 @@ bool offers_pmi(const Variables& variables, Place& place);
                                   Hosts (*parse)(std::string_view));
 
 // Each looks for one kind of scheduler; nullopt: it did not start this process.
-using Reader = std::optional<Place> (*)(const Variables& variables);
-std::optional<Place> open_mpi(const Variables& variables);
-std::optional<Place> hydra(const Variables& variables);
-std::optional<Place> mvapich(const Variables& variables);
-std::optional<Place> pals(const Variables& variables);
-std::optional<Place> jsrun(const Variables& variables);
-std::optional<Place> flux(const Variables& variables);
-std::optional<Place> slurm(const Variables& variables);
-std::optional<Place> leader_worker_set(const Variables& variables);
-std::optional<Place> volcano(const Variables& variables);
-std::optional<Place> pytorch_job(const Variables& variables);
-std::optional<Place> indexed_job(const Variables& variables);
-std::optional<Place> ranked_pods(const Variables& variables);
-std::optional<Place> sagemaker(const Variables& variables);
-std::optional<Place> azure_ml(const Variables& variables);
-std::optional<Place> vertex(const Variables& variables);
-std::optional<Place> lepton(const Variables& variables);
-std::optional<Place> lsf(const Variables& variables);
-std::optional<Place> pbs(const Variables& variables);
-std::optional<Place> sge(const Variables& variables);
-std::optional<Place> cobalt(const Variables& variables);
+using Reader = std::optional<Allocation> (*)(const Variables& variables);
+std::optional<Allocation> open_mpi(const Variables& variables);
+std::optional<Allocation> hydra(const Variables& variables);
+std::optional<Allocation> mvapich(const Variables& variables);
+std::optional<Allocation> pals(const Variables& variables);
+std::optional<Allocation> jsrun(const Variables& variables);
+std::optional<Allocation> flux(const Variables& variables);
+std::optional<Allocation> slurm(const Variables& variables);
+std::optional<Allocation> leader_worker_set(const Variables& variables);
+std::optional<Allocation> volcano(const Variables& variables);
+std::optional<Allocation> pytorch_job(const Variables& variables);
+std::optional<Allocation> indexed_job(const Variables& variables);
+std::optional<Allocation> ranked_pods(const Variables& variables);
+std::optional<Allocation> sagemaker(const Variables& variables);
+std::optional<Allocation> azure_ml(const Variables& variables);
+std::optional<Allocation> vertex(const Variables& variables);
+std::optional<Allocation> lepton(const Variables& variables);
+std::optional<Allocation> lsf(const Variables& variables);
+std::optional<Allocation> pbs(const Variables& variables);
+std::optional<Allocation> sge(const Variables& variables);
+std::optional<Allocation> cobalt(const Variables& variables);
 
 // A batch system's list of the job's hosts, for launchers that have none. Nullopt: no batch system.
 struct HostsOfJob {

@@ -32,7 +32,7 @@ bool in_a_worker(const std::vector<std::string>& environment) {
 struct Said {
   bool alone = false;  // this node is the job
   bool nodes = false;
-  bool place = false;
+  bool endpoint = false;
   bool rank = false;
   bool id = false;
   int min_nodes = 1;
@@ -50,7 +50,7 @@ Said what_is_said(const cli::GivenFlags& flags) {
   }
   said.alone = flags.on("standalone") || flags.find("local-nodes") != nullptr ||
                is_private(flags) || (max_nodes == 1 && replica_groups(flags) == 0);
-  said.place = is_given(flags, "rdzv-endpoint") || is_given(flags, "master-addr");
+  said.endpoint = is_given(flags, "rdzv-endpoint") || is_given(flags, "master-addr");
   const cli::Setting* conf = flags.find("rdzv-conf");
   said.rank = is_given(flags, "node-rank") || (conf != nullptr && parse_conf(*conf).rank);
   said.id = is_given(flags, "rdzv-id");
@@ -58,32 +58,34 @@ Said what_is_said(const cli::GivenFlags& flags) {
 }
 
 // Present and unreadable: what follows from a guess is a job of one node on each of them.
-void require(const cluster::Place& place, const cluster::Value& value, const std::string& flag) {
+void require(const cluster::Allocation& allocation, const cluster::Value& value,
+             const std::string& flag) {
   if (value.problem.empty()) return;
-  throw cli::UsageError(std::string(place.scheduler) + ": " + value.problem + "; give " + flag +
-                        ", or --cluster none for a job of this node alone");
+  throw cli::UsageError(std::string(allocation.scheduler) + ": " + value.problem + "; give " +
+                        flag + ", or --cluster none for a job of this node alone");
 }
 
 // Its nodes are those of all groups, which have equally many.
-void share_nodes(const cli::GivenFlags& flags, cluster::Place& place) {
+void share_nodes(const cli::GivenFlags& flags, cluster::Allocation& allocation) {
   const int groups = replica_groups(flags);
-  const int nodes = whole_number<int>(place.nodes.text).value_or(0);
+  const int nodes = whole_number<int>(allocation.nodes.text).value_or(0);
   if (nodes <= 1) return;  // all groups are on this one
   if (nodes % groups != 0)
     refuse(*flags.find("replica-groups"),
-           std::string(place.scheduler) + " has " + place.nodes.text + " nodes for this job (" +
-               place.nodes.from + "), which do not make " + std::to_string(groups) +
+           std::string(allocation.scheduler) + " has " + allocation.nodes.text +
+               " nodes for this job (" + allocation.nodes.from + "), which do not make " +
+               std::to_string(groups) +
                " groups of the same size; --nnodes says how many each group has");
-  place.nodes.text = std::to_string(nodes / groups);
+  allocation.nodes.text = std::to_string(nodes / groups);
 }
 
-void refuse_too_many_groups(const cli::GivenFlags& flags, const cluster::Place& place) {
+void refuse_too_many_groups(const cli::GivenFlags& flags, const cluster::Allocation& allocation) {
   const cli::Setting& asked = *flags.find("nnodes");
   const int groups = replica_groups(flags);
-  const int nodes = whole_number<int>(place.nodes.text).value_or(0);
+  const int nodes = whole_number<int>(allocation.nodes.text).value_or(0);
   if (nodes > 1 && static_cast<std::int64_t>(parse_nodes(asked).most) * groups > nodes)
-    refuse(asked, std::string(place.scheduler) + " has " + place.nodes.text +
-                      " nodes for this job (" + place.nodes.from + "), too few for " +
+    refuse(asked, std::string(allocation.scheduler) + " has " + allocation.nodes.text +
+                      " nodes for this job (" + allocation.nodes.from + "), too few for " +
                       std::to_string(groups) + " groups of so many");
 }
 
@@ -110,19 +112,19 @@ std::string own_file(const Host& host, bool launch) {
 }
 
 // Outside of the steps of its scheduler this drun starts one on each node, and is none of them.
-Inferred start_instead(cli::GivenFlags& flags, const cluster::Place& place, const Said& said,
-                       const std::string& program) {
-  const cluster::StartCommand& start = *place.start;
-  const std::string scheduler(place.scheduler);
-  const int nodes = whole_number<int>(place.nodes.text).value_or(0);
+Inferred start_instead(cli::GivenFlags& flags, const cluster::Allocation& allocation,
+                       const Said& said, const std::string& program) {
+  const cluster::StartCommand& start = *allocation.start;
+  const std::string scheduler(allocation.scheduler);
+  const int nodes = whole_number<int>(allocation.nodes.text).value_or(0);
   const cli::Setting* const asked = flags.find("nnodes");
   if (said.min_nodes > nodes)
-    refuse(*asked, scheduler + " has " + place.nodes.text + " nodes for this job (" +
-                       place.nodes.from + "); to meet others, give --rdzv-endpoint");
+    refuse(*asked, scheduler + " has " + allocation.nodes.text + " nodes for this job (" +
+                       allocation.nodes.from + "); to meet others, give --rdzv-endpoint");
   if (said.rank) {
     const cli::Setting* const rank = filled(flags, "node-rank");
     refuse(rank != nullptr ? *rank : *flags.find("rdzv-conf"),
-           "drun is started on " + place.nodes.text + " nodes; each has its own rank");
+           "drun is started on " + allocation.nodes.text + " nodes; each has its own rank");
   }
   // Devices that are named say how many workers there are.
   const bool counted = flags.find("nproc-per-node") != nullptr ||
@@ -139,7 +141,7 @@ Inferred start_instead(cli::GivenFlags& flags, const cluster::Place& place, cons
   std::string shown;
   for (const std::string& word : result.instead)
     shown += " " + word;
-  result.line = scheduler + ": " + place.nodes.text + " nodes (" + place.nodes.from +
+  result.line = scheduler + ": " + allocation.nodes.text + " nodes (" + allocation.nodes.from +
                 "), and this is no step; starting drun on each:" + shown + " drun ...";
   result.instead.push_back(program);
   if (start.workers > 0 && !counted) {
@@ -149,21 +151,22 @@ Inferred start_instead(cli::GivenFlags& flags, const cluster::Place& place, cons
                "SLURM_TASKS_PER_NODE", workers});
   }
   if (asked == nullptr)
-    flags.set({drun_program(false).find("nnodes"), cli::Source::Inferred, place.nodes.from,
-               place.nodes.text});
+    flags.set({drun_program(false).find("nnodes"), cli::Source::Inferred, allocation.nodes.from,
+               allocation.nodes.text});
   return result;
 }
 
 // Hydra and Flux list no hosts, but pass on a word from one task to all.
-void ask_rank_zero(const Host& host, cluster::Place& place) {
-  if (!place.pmi_fd || !host.by_pmi || !place.rank.problem.empty()) return;
-  const auto answer = host.by_pmi(*place.pmi_fd, place.rank.text == "0", place.pmi_host);
+void ask_rank_zero(const Host& host, cluster::Allocation& allocation) {
+  if (!allocation.pmi_fd || !host.by_pmi || !allocation.rank.problem.empty()) return;
+  const auto answer =
+      host.by_pmi(*allocation.pmi_fd, allocation.rank.text == "0", allocation.pmi_host);
   if (!answer) {
-    place.endpoint.problem = answer.error().what();
+    allocation.endpoint.problem = answer.error().what();
     return;
   }
-  place.endpoint = {cluster::endpoint_of(answer->text, answer->space), "PMI_FD", ""};
-  place.id = {answer->space, "PMI_FD", ""};
+  allocation.endpoint = {cluster::endpoint_of(answer->text, answer->space), "PMI_FD", ""};
+  allocation.id = {answer->space, "PMI_FD", ""};
 }
 
 class Inference {
@@ -197,54 +200,54 @@ Inferred infer_place(cli::GivenFlags& flags, bool launch,
   const Said said = what_is_said(flags);
   if (which == "none" || said.alone) return {};
   const bool named = which != "auto";
-  if (!named && ((said.nodes && said.place) || in_a_worker(environment))) return {};
-  auto place = cluster::find_place(
+  if (!named && ((said.nodes && said.endpoint) || in_a_worker(environment))) return {};
+  auto allocation = cluster::find_allocation(
       which,
       {environment, host.read_file, host.host_name ? host.host_name() : "", said.nodes, named});
-  if (!place) {
+  if (!allocation) {
     if (named) refuse(*choice, "nothing in the environment tells of it");
     return {};
   }
   const bool in_groups = replica_groups(flags) > 0;
   const bool again = started_already(environment);
-  if (place->start && !again && !in_groups) {
-    Inferred result = start_instead(flags, *place, said, own_file(host, launch));
+  if (allocation->start && !again && !in_groups) {
+    Inferred result = start_instead(flags, *allocation, said, own_file(host, launch));
     result.mark = start_mark(environment);
     return result;
   }
-  if (!place->refusal.empty())
-    throw cli::UsageError(place->refusal +
+  if (!allocation->refusal.empty())
+    throw cli::UsageError(allocation->refusal +
                           (again ? "; drun has done so, and in what was started the variables of "
                                    "the step (SLURM_STEP_ID) are missing"
                                  : "; --nnodes 1 is a job of this one alone"));
   Inferred result;
-  if (!place->note.empty()) result.notes.push_back(place->note);
-  if (!said.nodes) require(*place, place->nodes, "--nnodes");
-  const bool one = place->nodes.text == "1";
+  if (!allocation->note.empty()) result.notes.push_back(allocation->note);
+  if (!said.nodes) require(*allocation, allocation->nodes, "--nnodes");
+  const bool one = allocation->nodes.text == "1";
   if (one && !said.nodes) return result;
-  if (one && !said.place && said.min_nodes > 1)
-    refuse(*flags.find("nnodes"), std::string(place->scheduler) + " has one node for this job (" +
-                                      place->nodes.from +
+  if (one && !said.endpoint && said.min_nodes > 1)
+    refuse(*flags.find("nnodes"), std::string(allocation->scheduler) +
+                                      " has one node for this job (" + allocation->nodes.from +
                                       "); to meet others, give --rdzv-endpoint");
-  Inference inference(flags, place->scheduler);
-  if (!said.nodes && in_groups) share_nodes(flags, *place);
-  if (said.nodes && in_groups && !said.place) refuse_too_many_groups(flags, *place);
+  Inference inference(flags, allocation->scheduler);
+  if (!said.nodes && in_groups) share_nodes(flags, *allocation);
+  if (said.nodes && in_groups && !said.endpoint) refuse_too_many_groups(flags, *allocation);
   if (!said.nodes)
-    inference.set("nnodes", place->nodes, "", in_groups ? " nodes in each group" : " nodes");
-  if (!said.place) {
-    ask_rank_zero(host, *place);
-    require(*place, place->endpoint, "--rdzv-endpoint");
+    inference.set("nnodes", allocation->nodes, "", in_groups ? " nodes in each group" : " nodes");
+  if (!said.endpoint) {
+    ask_rank_zero(host, *allocation);
+    require(*allocation, allocation->endpoint, "--rdzv-endpoint");
   }
-  if (!said.rank && !said.place) require(*place, place->rank, "--node-rank");
-  if (!said.rank && place->rank.problem.empty())
-    inference.set("node-rank", place->rank, "this is node ");
-  if (!said.place) inference.set("rdzv-endpoint", place->endpoint, "meeting at ");
-  if (!said.id && !place->id.text.empty()) inference.set("rdzv-id", place->id, "job ");
+  if (!said.rank && !said.endpoint) require(*allocation, allocation->rank, "--node-rank");
+  if (!said.rank && allocation->rank.problem.empty())
+    inference.set("node-rank", allocation->rank, "this is node ");
+  if (!said.endpoint) inference.set("rdzv-endpoint", allocation->endpoint, "meeting at ");
+  if (!said.id && !allocation->id.text.empty()) inference.set("rdzv-id", allocation->id, "job ");
   result.line = inference.line();
   return result;
 }
 
-Options build_instead(const BuildInput& given, Inferred place,
+Options build_instead(const BuildInput& given, Inferred allocation,
                       const std::vector<std::string>& arguments) {
   cli::GivenFlags flags = given.flags;
   if (filled(flags, "rdzv-endpoint") == nullptr && filled(flags, "master-addr") == nullptr)
@@ -254,8 +257,8 @@ Options build_instead(const BuildInput& given, Inferred place,
     flags.set({drun_program(false).find("rdzv-id"), cli::Source::Inferred, "", "job"});
   Options options =
       build_elsewhere({flags, given.program, given.environment, given.host, given.launch});
-  options.instead = std::move(place.instead);
-  options.instead_mark = std::move(place.mark);
+  options.instead = std::move(allocation.instead);
+  options.instead_mark = std::move(allocation.mark);
   options.instead.insert(options.instead.end(), arguments.begin() + 1, arguments.end());
   return options;
 }

@@ -154,7 +154,7 @@ constexpr std::array kFlags{
     Flag{"stacks-on-failure", 0, "TIME|off", "", kDrun, kHangs, "off",
          "before a failure ends other workers, show where they are, for up to TIME (time limits and hangs do, for 10 s)"},
     Flag{"hang-timeout", 0, "TIME", "", kDrun, kHangs, "",
-         "the job hangs if no rank of it gets on for so long, by what the kernel says of them"},
+         "the job hangs if no rank of it makes progress for so long, by what the kernel says of them"},
     Flag{"on-hang", 0, "restart|stop|report", "restart", kDrun, kHangs, "restart stop report",
          "what becomes of a hang: a failure like any other, one without a restart, or only a warning"},
     Flag{"heartbeat-timeout", 0, "TIME", "", kDrun, kHangs, "",

@@ -39,7 +39,7 @@ constexpr std::array<std::pair<std::string_view, std::string_view>, 24> kWorkerV
     {"REPLICA_GROUP_ID, NUM_REPLICA_GROUPS", "with --replica-groups: this group, and how many"},
     {"JAX_PROCESS_ID, JAX_NUM_PROCESSES", "RANK and WORLD_SIZE once more"},
     {"TORCHELASTIC_ERROR_FILE", "where the worker may write why it fails; the report quotes it"},
-    {"DRUN_HEARTBEAT_FILE", "what the worker may change to say that it gets on"},
+    {"DRUN_HEARTBEAT_FILE", "what the worker may change to say that it makes progress"},
     {"TORCHELASTIC_USE_AGENT_STORE", "True if drun serves MASTER_PORT, False if rank 0 does"},
     {"TORCHELASTIC_SIGNALS_TO_HANDLE", "the signals to drun that stop the job"},
     {"TORCH_NCCL_ASYNC_ERROR_HANDLING", "1 unless it was set"},

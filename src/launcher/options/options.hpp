@@ -185,7 +185,8 @@ struct StopPolicy {
   bool stacks_after_failure = false;
   std::vector<std::string> keep_shm;  // patterns of names in /dev/shm that are never removed
   hang::HeartbeatLimits heartbeats;   // of each worker
-  std::optional<std::chrono::milliseconds> hang_timeout;  // in which no rank of the job gets on
+  std::optional<std::chrono::milliseconds>
+      hang_timeout;  // in which no rank of the job makes progress
   OnHang on_hang = OnHang::Restart;
   bool file_timers = false;  // TORCHELASTIC_ENABLE_FILE_TIMER: torch's timers are served
 };

@@ -1,6 +1,6 @@
-// --hang-timeout: whether this node's workers have stopped getting on, by looks at them and by what
-// NCCL says of their collectives; and when NCCL is asked. Pure: looks, answers and times go in,
-// verdicts come out.
+// --hang-timeout: whether this node's workers have stopped making progress, by looks at them and by
+// what NCCL says of their collectives; and when NCCL is asked. Pure: looks, answers and times go
+// in, verdicts come out.
 #pragma once
 
 #include <chrono>
@@ -25,7 +25,8 @@ class HangJudge {
   struct Verdict {
     // NCCL is to be asked about these workers; on_answer() follows.
     bool asks_nccl = false;
-    // None of the workers has got on for the whole time; or one has again. Nullopt: no change.
+    // None of the workers has made progress for the whole time; or one has again. Nullopt: no
+    // change.
     std::optional<bool> stalled;
     // Why workers of which nothing has come for so long are not taken for such; once.
     std::optional<std::string> doubt;

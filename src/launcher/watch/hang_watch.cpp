@@ -45,11 +45,11 @@ std::optional<hang::RasAnswer> ask_service(const Endpoint& ras, std::chrono::mil
   return answer;
 }
 
-struct Place {
+struct Waiter {
   hang::WaitPlace place;
   bool behind = false;
 };
-using Places = std::map<std::uint32_t, Place>;
+using Places = std::map<std::uint32_t, Waiter>;
 
 }  // namespace
 
@@ -166,11 +166,11 @@ void HangWatch::find_places(std::function<void(const std::vector<WaitingRank>&)>
           about_to("look where process " + std::to_string(rank.pid) + " waits");
           const auto look = last->ranks.find(rank.worker);
           if (look == last->ranks.end()) continue;
-          Place place{hang::wait_place(rank.pid, look->second, connections), false};
-          place.behind = std::any_of(behind.begin(), behind.end(), [&](const auto& each) {
+          Waiter waiter{hang::wait_place(rank.pid, look->second, connections), false};
+          waiter.behind = std::any_of(behind.begin(), behind.end(), [&](const auto& each) {
             return look->second.processes.contains(each.pid) && hang::is_one_of(each, {each.pid});
           });
-          places.emplace(rank.worker, std::move(place));
+          places.emplace(rank.worker, std::move(waiter));
         }
         return places;
       },

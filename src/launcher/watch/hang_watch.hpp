@@ -1,5 +1,5 @@
 // --hang-timeout: looks at this node's workers in another thread, and says when none of them has
-// got on for so long. One thread: the agent's loop, which it never blocks.
+// made progress for so long. One thread: the agent's loop, which it never blocks.
 #pragma once
 
 #include <chrono>
@@ -31,10 +31,10 @@ class HangWatch {
   static constexpr std::chrono::seconds kDumpLimit{5};
 
   // `group` must outlive this. `on_stalled` is called from the loop, with true when none of the
-  // workers that run has got on for `timeout`, and with false when one has again. Nullopt: nobody
-  // looks. `on_doubt` gets, once, why workers of which nothing has come for `timeout` are not taken
-  // for such. `ras`: where NCCL's service would be, which is asked about workers that are busy for
-  // nothing.
+  // workers that run has made progress for `timeout`, and with false when one has again. Nullopt:
+  // nobody looks. `on_doubt` gets, once, why workers of which nothing has come for `timeout` are
+  // not taken for such. `ras`: where NCCL's service would be, which is asked about workers that are
+  // busy for nothing.
   HangWatch(asio::io_context& io, std::optional<std::chrono::milliseconds> timeout, Endpoint ras,
             const WorkerGroup& group, std::function<void(bool)> on_stalled,
             std::function<void(const std::string&)> on_doubt);

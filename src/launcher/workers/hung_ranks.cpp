@@ -16,7 +16,7 @@ constexpr std::size_t kMostPlaces = 8;  // in one line
 std::string cause_of(const WaitingRank& rank, std::chrono::milliseconds timeout) {
   const std::string where = rank.behind ? "NCCL says that it is behind in a collective"
                                         : "it waits in " + rank.place.text();
-  return "hangs: " + where + ", and no rank of the job has got on for " +
+  return "hangs: " + where + ", and no rank of the job has made progress for " +
          describe_duration(timeout.count()) + " (--hang-timeout)";
 }
 
@@ -41,7 +41,7 @@ std::string hang_text(const std::vector<WaitingRank>& ranks, const WorkerGroup& 
   std::stable_sort(groups.begin(), groups.end(),
                    [](const auto& a, const auto& b) { return a.second.size() < b.second.size(); });
   std::string text = "the job hangs: no rank of " + std::to_string(assignment.world_size) +
-                     " has got on for " + describe_duration(timeout.count());
+                     " has made progress for " + describe_duration(timeout.count());
   for (std::size_t i = 0; i < groups.size(); ++i) {
     if (i == kMostPlaces) {
       text += "; and " + std::to_string(groups.size() - i) + " more places";

@@ -19,7 +19,7 @@ struct HungRank {
   RankFault fault;
 };
 
-// A worker of a job in which nobody gets on, and where it waits.
+// A worker of a job in which nobody makes progress, and where it waits.
 struct WaitingRank {
   process::WorkerId worker = 0;
   int local_rank = 0;
@@ -28,8 +28,8 @@ struct WaitingRank {
   bool behind = false;  // NCCL says that others have begun a collective, and it has not
 };
 
-// "none of the job's 8 ranks has got on for 10 min 0 s: here ranks 0-2 wait in futex (...), rank 3
-// in recvfrom (...) from 10.0.0.1:4711"
+// "none of the job's 8 ranks has made progress for 10 min 0 s: here ranks 0-2 wait in futex (...),
+// rank 3 in recvfrom (...) from 10.0.0.1:4711"
 [[nodiscard]] std::string hang_text(const std::vector<WaitingRank>& ranks, const WorkerGroup& group,
                                     std::chrono::milliseconds timeout);
 

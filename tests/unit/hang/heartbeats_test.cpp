@@ -113,7 +113,7 @@ TEST_F(HeartbeatsTest, WhoGetsOnAgainMayBeLateAgain) {
   beat(2, 41);
   EXPECT_EQ(after(seconds(60)).size(), 2U);
   beat(1, 42);
-  EXPECT_THAT(after(seconds(60)), IsEmpty()) << "the other has not got on";
+  EXPECT_THAT(after(seconds(60)), IsEmpty()) << "the other has not made progress";
   beat(1, 43);
   beat(2, 43);
   EXPECT_EQ(after(seconds(60)).size(), 2U);

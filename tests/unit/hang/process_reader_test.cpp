@@ -135,7 +135,7 @@ TEST_F(ProcessReaderTest, AByteThatIsWrittenIsSeen) {
   });
   ASSERT_TRUE(is_found(child, Activity::Waits));
   ASSERT_EQ(::write(ends.write.get(), "x", 1), 1);
-  EXPECT_TRUE(is_found(child, Activity::GetsOn));
+  EXPECT_TRUE(is_found(child, Activity::MakesProgress));
   EXPECT_TRUE(is_found(child, Activity::Waits));
 }
 
@@ -176,7 +176,7 @@ TEST_F(ProcessReaderTest, WhatBeginsAndEndsBetweenTwoLooksIsSeen) {
     ASSERT_TRUE(is_found(child, Activity::Waits));
     EXPECT_TRUE(eventually([&] {
       ::kill(child.pid(), SIGUSR1);
-      return look(child).activity == Activity::GetsOn;
+      return look(child).activity == Activity::MakesProgress;
     }));
   }
 }
@@ -233,7 +233,7 @@ TEST_F(ProcessReaderTest, ALongWriteThatGoesOnIsSeen) {
   EXPECT_TRUE(eventually([&] {
     ::kill(reader.pid(), SIGUSR1);
     const Finding finding = look(child);
-    EXPECT_NE(finding.activity, Activity::GetsOn) << finding.why;
+    EXPECT_NE(finding.activity, Activity::MakesProgress) << finding.why;
     return is_on_the_way(finding);
   }));
   EXPECT_TRUE(is_found(child, Activity::Waits));

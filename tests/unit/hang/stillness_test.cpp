@@ -94,60 +94,63 @@ std::vector<Case> cases() {
        [](auto&, auto& now) { thread(now, 12).state = 'I'; }},
 
       // ---- something comes of these ----
-      {"it wrote a byte", GetsOn, [](auto&, auto& now) { ++process(now).bytes->written; }},
-      {"it read a byte", GetsOn, [](auto&, auto& now) { ++process(now).bytes->read; }},
-      {"a page came from a disk", GetsOn,
+      {"it wrote a byte", MakesProgress, [](auto&, auto& now) { ++process(now).bytes->written; }},
+      {"it read a byte", MakesProgress, [](auto&, auto& now) { ++process(now).bytes->read; }},
+      {"a page came from a disk", MakesProgress,
        [](auto&, auto& now) { process(now).bytes->storage_read += 4'096; }},
-      {"a page went to a disk", GetsOn,
+      {"a page went to a disk", MakesProgress,
        [](auto&, auto& now) { process(now).bytes->storage_written += 4'096; }},
-      {"it compiles: its child only reads files", GetsOn,
+      {"it compiles: its child only reads files", MakesProgress,
        [](auto& before, auto& now) {
          before.processes.emplace(20, process(before));
          now.processes.emplace(20, process(now));
          now.processes.at(20).bytes->read += 30'000'000;
        }},
-      {"it writes a checkpoint, and sleeps for the disk in between", GetsOn,
+      {"it writes a checkpoint, and sleeps for the disk in between", MakesProgress,
        [](auto&, auto& now) {
          thread(now, 10).state = 'D';
          process(now).bytes->written += 500'000'000;
          process(now).bytes->storage_written += 400'000'000;
        }},
-      {"a byte came by a connection", GetsOn, [](auto&, auto& now) { ++*now.network_bytes; }},
-      {"a connection was closed", GetsOn, [](auto&, auto& now) { *now.network_bytes -= 40'000; }},
-      {"a thread began", GetsOn,
+      {"a byte came by a connection", MakesProgress,
+       [](auto&, auto& now) { ++*now.network_bytes; }},
+      {"a connection was closed", MakesProgress,
+       [](auto&, auto& now) { *now.network_bytes -= 40'000; }},
+      {"a thread began", MakesProgress,
        [](auto&, auto& now) {
          process(now).threads->emplace(13, ThreadLook{'S', 0, 1});
          process(now).thread_count = 4;
        }},
-      {"a thread ended and another began", GetsOn,
+      {"a thread ended and another began", MakesProgress,
        [](auto&, auto& now) {
          process(now).threads->erase(12);
          process(now).threads->emplace(13, ThreadLook{'S', 0, 1});
        }},
-      {"a thread ended", GetsOn,
+      {"a thread ended", MakesProgress,
        [](auto&, auto& now) {
          process(now).threads->erase(12);
          process(now).thread_count = 2;
        }},
-      {"a child began", GetsOn, [](auto&, auto& now) { now.processes.emplace(20, process(now)); }},
-      {"a child ended", GetsOn,
+      {"a child began", MakesProgress,
+       [](auto&, auto& now) { now.processes.emplace(20, process(now)); }},
+      {"a child ended", MakesProgress,
        [](auto& before, auto&) { before.processes.emplace(20, process(before)); }},
-      {"a child began and ended", GetsOn,
+      {"a child began and ended", MakesProgress,
        [](auto&, auto& now) { process(now).child_faults += 40; }},
-      {"a thread began and ended", GetsOn,
+      {"a thread began and ended", MakesProgress,
        [](auto& before, auto& now) {
          process(before).ended_threads = {7'000 * kMs, 7'000 * kMs + 20'000};
          process(now).ended_threads = {7'000 * kMs + 50'000, 7'000 * kMs + 60'000};
        }},
-      {"another process has got its number", GetsOn,
+      {"another process has got its number", MakesProgress,
        [](auto&, auto& now) { process(now).started = 200; }},
-      {"it writes and computes", GetsOn,
+      {"it writes and computes", MakesProgress,
        [](auto&, auto& now) {
          run(now, 10, 20, 9'000'000);
          process(now).threads.reset();
          ++process(now).bytes->written;
        }},
-      {"it computes, and its child writes", GetsOn,
+      {"it computes, and its child writes", MakesProgress,
        [](auto& before, auto& now) {
          before.processes.emplace(20, process(before));
          now.processes.emplace(20, process(now));

@@ -102,10 +102,11 @@ TEST(JobViewTest, AHangIsSaidOfTheJobAndOfItsNodes) {
   store.place(0, "node0");
   store.place(1, "node1");
   store.member("t1").stalled = 2;
-  EXPECT_THAT(text_of(store.view()), HasSubstr("\n  node1: none of its ranks gets on any more\n"));
+  EXPECT_THAT(text_of(store.view()),
+              HasSubstr("\n  node1: none of its ranks makes progress any more\n"));
   EXPECT_THAT(text_of(store.view()), Not(HasSubstr("hangs")));
   store.round.hung = true;
-  EXPECT_THAT(text_of(store.view()), HasSubstr("\n  hangs: no rank gets on any more\n"));
+  EXPECT_THAT(text_of(store.view()), HasSubstr("\n  hangs: no rank makes progress any more\n"));
 }
 
 TEST(JobViewTest, NodesOfOneStateShareALine) {

@@ -171,7 +171,7 @@ TEST_F(MemberTest, SaysThatItsWorkersDoNotGetOnWhileTheyDoNot) {
 TEST_F(MemberTest, IsToldOnceOfAHangInWhichItHasPart) {
   run(3);
   hangs(3, true);
-  EXPECT_EQ(done().hangs, 0);  // its own workers get on
+  EXPECT_EQ(done().hangs, 0);  // its own workers make progress
   hangs(3, false);
   member_->on_workers_stalled(3, true);
   advance();

@@ -742,7 +742,7 @@ TEST(RunningTest, HangsOnlyIfNobodyGetsOn) {
       {"nothing", [](Board&) {}, false},
       {"one of two", [](Board& b) { b.stalls("a"); }, false},
       {"both", [](Board& b) { b.stalls("a"), b.stalls("b"); }, true},
-      {"both, and one gets on again",
+      {"both, and one makes progress again",
        [](Board& b) { b.stalls("a"), b.stalls("b"), b.settle(), b.stalls("a", false); }, false},
       {"both, twice",
        [](Board& b) {

@@ -173,7 +173,7 @@ TEST(HangDeskTest, AJobThatHangsHasFailedOnceOrForGood) {
     EXPECT_EQ(rig.failures[0].restartable, what == OnHang::Restart);
     EXPECT_TRUE(rig.failures[0].hung);
     ASSERT_FALSE(rig.parts.lines.empty());
-    EXPECT_THAT(rig.parts.lines[0], HasSubstr("no rank of 2 has got on for 100.0 s"));
+    EXPECT_THAT(rig.parts.lines[0], HasSubstr("no rank of 2 has made progress for 100.0 s"));
   }
 }
 
@@ -194,7 +194,7 @@ TEST(HangDeskTest, TheUserReadsOfAHangOnOneNode) {
   rig.desk.on_hang();
   ASSERT_TRUE(rig.until_failed());
   for (const auto& line : rig.parts.lines)
-    EXPECT_THAT(line, testing::Not(HasSubstr("has got on")));
+    EXPECT_THAT(line, testing::Not(HasSubstr("has made progress")));
 }
 
 TEST(HangDeskTest, WhatWasFoundOfARoundThatIsStoppedIsForNobody) {

@@ -17,7 +17,7 @@ using std::chrono::minutes;
 using std::chrono::seconds;
 using Verdict = HangJudge::Verdict;
 
-enum Does { Sleeps, GetsOn, IsBusy };
+enum Does { Sleeps, MakesProgress, IsBusy };
 
 // Looks at two workers in steps of the judge's own interval, a tenth of the timeout.
 class HangJudgeTest : public testing::Test {
@@ -35,7 +35,7 @@ class HangJudgeTest : public testing::Test {
   Verdict then(Does does, int looks = 1) {
     Verdict verdict;
     for (int i = 0; i < looks; ++i) {
-      if (does == GetsOn) ++written_;
+      if (does == MakesProgress) ++written_;
       if (does == IsBusy) cpu_ms_ += 10'000;
       now_ += judge_.interval();
       verdict = look();
@@ -61,8 +61,8 @@ TEST_F(HangJudgeTest, ThatAllHaveWaitedIsSaidOnceAndTakenBackOnce) {
     EXPECT_EQ(then(Sleeps, 9).stalled, std::nullopt);
     EXPECT_EQ(then(Sleeps).stalled, true);
     EXPECT_EQ(then(Sleeps).stalled, std::nullopt);
-    EXPECT_EQ(then(GetsOn).stalled, false);
-    EXPECT_EQ(then(GetsOn).stalled, std::nullopt);
+    EXPECT_EQ(then(MakesProgress).stalled, false);
+    EXPECT_EQ(then(MakesProgress).stalled, std::nullopt);
   }
 }
 
@@ -89,7 +89,7 @@ TEST_F(HangJudgeTest, NcclIsAskedAboutWhoIsBusyForNothing) {
 
 TEST_F(HangJudgeTest, WhoSleepsOrGetsOnIsNotAskedAbout) {
   for (int i = 0; i < 20; ++i)
-    EXPECT_FALSE(then(GetsOn).asks_nccl);
+    EXPECT_FALSE(then(MakesProgress).asks_nccl);
   for (int i = 0; i < 20; ++i)
     EXPECT_FALSE(then(Sleeps).asks_nccl);
 }
@@ -125,7 +125,7 @@ TEST_F(HangJudgeTest, ACollectiveThatIsStuckForTheWholeTimeIsAHang) {
   const Verdict verdict = answer(gap(7));
   EXPECT_EQ(verdict.stalled, true);
   EXPECT_FALSE(verdict.doubt);
-  EXPECT_EQ(then(GetsOn).stalled, false);
+  EXPECT_EQ(then(MakesProgress).stalled, false);
   EXPECT_EQ(judge_.collectives().text(), "") << "what was said is too old";
 }
 
@@ -149,7 +149,7 @@ TEST_F(HangJudgeTest, CollectivesThatGoOnAreNoHang) {
 
 TEST_F(HangJudgeTest, WhoHasGotOnIsAskedAboutAtOnceWhenTheyAreBusyAgain) {
   EXPECT_TRUE(then(IsBusy, 5).asks_nccl);
-  (void)then(GetsOn);
+  (void)then(MakesProgress);
   (void)then(IsBusy, 3);
   (void)answer(gap(7));  // it took its time
   EXPECT_FALSE(then(IsBusy).asks_nccl);
@@ -160,7 +160,7 @@ TEST_F(HangJudgeTest, AQuestionThatHangsIsNotAskedAgainSoon) {
   EXPECT_TRUE(then(IsBusy, 5).asks_nccl);
   (void)judge_.on_answer({false, std::nullopt}, running_, now_);
   const auto hung_at = now_;
-  (void)then(GetsOn);
+  (void)then(MakesProgress);
   while (now_ + judge_.interval() < hung_at + minutes(5))
     EXPECT_FALSE(then(IsBusy).asks_nccl);
   EXPECT_TRUE(then(IsBusy).asks_nccl);

@@ -43,7 +43,7 @@ struct Asked {
   bool nodes_given = false;
 };
 
-std::optional<Place> place_of(const Environment& environment, const Asked& asked = {}) {
+std::optional<Allocation> allocation_of(const Environment& environment, const Asked& asked = {}) {
   const Surroundings around{environment,
                             [&](const std::string& path) -> Result<std::string> {
                               const auto found = asked.files.find(path);
@@ -54,18 +54,18 @@ std::optional<Place> place_of(const Environment& environment, const Asked& asked
                               return found->second;
                             },
                             asked.host, asked.nodes_given, asked.which != "auto"};
-  return find_place(asked.which, around);
+  return find_allocation(asked.which, around);
 }
 
 // "Slurm | nodes | rank | endpoint | id", or "Slurm refuses: why".
 std::string found(const Environment& environment, const Asked& asked = {}) {
-  const auto place = place_of(environment, asked);
-  if (!place) return "nothing";
-  const std::string name(place->scheduler);
-  if (!place->refusal.empty()) return name + " refuses: " + place->refusal;
-  if (place->nodes.text == "1") return name + ": one node";
-  return name + " | " + text_of(place->nodes) + " | " + text_of(place->rank) + " | " +
-         text_of(place->endpoint) + " | " + text_of(place->id);
+  const auto allocation = allocation_of(environment, asked);
+  if (!allocation) return "nothing";
+  const std::string name(allocation->scheduler);
+  if (!allocation->refusal.empty()) return name + " refuses: " + allocation->refusal;
+  if (allocation->nodes.text == "1") return name + ": one node";
+  return name + " | " + text_of(allocation->nodes) + " | " + text_of(allocation->rank) + " | " +
+         text_of(allocation->endpoint) + " | " + text_of(allocation->id);
 }
 
 // ---- Slurm ----
@@ -143,17 +143,17 @@ TEST(PlaceTest, AStepOfAHeterogeneousJobHasAllNodes) {
   EXPECT_EQ(found(het + kStep),
             "Slurm | 3 (SLURM_STEP_NUM_NODES) | 2 (SLURM_NODEID) | big1:24711 "
             "(SLURM_STEP_NODELIST) | 4711.0 (SLURM_JOB_ID)");
-  EXPECT_EQ(place_of(het + kStep)->note, "");
+  EXPECT_EQ(allocation_of(het + kStep)->note, "");
 }
 
 TEST(PlaceTest, AStepOfOneComponentSaysThatThereAreMore) {
   const Environment het{"SLURM_STEP_NODELIST=small[1-2]", "SLURMD_NODENAME=small2",
                         "SLURM_HET_SIZE=2", "SLURM_JOB_NODELIST_HET_GROUP_0=big1",
                         "SLURM_JOB_NODELIST_HET_GROUP_1=small[1-2]"};
-  EXPECT_EQ(place_of(het + kStep)->note,
+  EXPECT_EQ(allocation_of(het + kStep)->note,
             "this step has 2 of the 3 nodes of a heterogeneous job (SLURM_HET_SIZE=2); srun "
             "--het-group=0-1 makes one job of all");
-  EXPECT_EQ(place_of(kStep)->note, "");
+  EXPECT_EQ(allocation_of(kStep)->note, "");
 }
 
 // The batch script has the variables of the first component.
@@ -188,10 +188,10 @@ TEST(PlaceTest, ComponentsWithSeveralTasksAreStartedOneByOne) {
             "Slurm refuses: drun was started by no srun, on one of the 6 nodes of a heterogeneous "
             "job (SLURM_HET_SIZE=3), some of which have several tasks; this starts one on each: " +
                 line);
-  EXPECT_FALSE(place_of(het)->start);
+  EXPECT_FALSE(allocation_of(het)->start);
   // Tasks that nobody has asked for.
   const auto as_many =
-      place_of(het - "SLURM_NTASKS_HET_GROUP_1" - "SLURM_NTASKS_HET_GROUP_2")->start;
+      allocation_of(het - "SLURM_NTASKS_HET_GROUP_1" - "SLURM_NTASKS_HET_GROUP_2")->start;
   EXPECT_THAT(as_many->words, testing::Contains("--het-group=0-2"));
   // In a step of such a job, too.
   EXPECT_THAT(
@@ -217,7 +217,7 @@ TEST(PlaceTest, AHeterogeneousJobThatCannotBeReadIsNoJobOfOneComponent) {
     EXPECT_EQ(found(Environment{"SLURM_HET_SIZE=" + size} + het), "Slurm: one node") << size;
   // A step is a job of its own, which may be what is wanted.
   EXPECT_EQ(found(kStep + Environment{"SLURM_HET_SIZE=2"}), kStepFound);
-  EXPECT_EQ(place_of(kStep + Environment{"SLURM_HET_SIZE=2"})->note,
+  EXPECT_EQ(allocation_of(kStep + Environment{"SLURM_HET_SIZE=2"})->note,
             "whether this step has all nodes of its heterogeneous job cannot be told: "
             "SLURM_JOB_NODELIST_HET_GROUP_0 (not set): expected a list of hosts");
 }
@@ -267,13 +267,14 @@ TEST(PlaceTest, OutsideOfStepsSlurmRefuses) {
 // sbatch --nodes=3 --ntasks=4: no number of CPUs and none of workers is right for all nodes.
 TEST(PlaceTest, UnevenTasksOfAJobAreNamedNodeByNode) {
   const auto uneven = [](const std::string& tasks, const std::string& list = "n[1-3]") {
-    const auto place =
-        place_of(Environment{"SLURM_TASKS_PER_NODE=" + tasks, "SLURM_JOB_NODELIST=" + list,
-                             "SLURM_NTASKS=9", "SLURM_CPUS_PER_TASK=4"} +
-                 kJob);
-    const auto end = place->start->uneven.find("drun --launcher");
-    EXPECT_EQ(place->start->workers, 0);
-    return end == std::string::npos ? place->start->uneven : place->start->uneven.substr(end);
+    const auto allocation =
+        allocation_of(Environment{"SLURM_TASKS_PER_NODE=" + tasks, "SLURM_JOB_NODELIST=" + list,
+                                  "SLURM_NTASKS=9", "SLURM_CPUS_PER_TASK=4"} +
+                      kJob);
+    const auto end = allocation->start->uneven.find("drun --launcher");
+    EXPECT_EQ(allocation->start->workers, 0);
+    return end == std::string::npos ? allocation->start->uneven
+                                    : allocation->start->uneven.substr(end);
   };
   EXPECT_THAT(found(Environment{"SLURM_TASKS_PER_NODE=2(x2),1", "SLURM_NTASKS=5"} + kJob),
               ::testing::EndsWith("start it on each: srun --nodes=3 --ntasks=3 "
@@ -284,11 +285,11 @@ TEST(PlaceTest, UnevenTasksOfAJobAreNamedNodeByNode) {
   EXPECT_EQ(uneven("4(x2),1", "a,b1,n[08]"), "drun --launcher srun -H a:4,b1:4,n08:1 ...");
   EXPECT_EQ(uneven("2(x2),1", "n[1-4]"), "drun --launcher srun -H NODE:TASKS,... ...");
   EXPECT_EQ(uneven("2(x2),1", "n[1-"), "drun --launcher srun -H NODE:TASKS,... ...");
-  EXPECT_THAT(
-      place_of(Environment{"SLURM_TASKS_PER_NODE=2(x2),1", "SLURM_NTASKS=5"} + kJob)->start->uneven,
-      StartsWith("SLURM_TASKS_PER_NODE='2(x2),1': the nodes of the job have different "
-                 "numbers of tasks; say how many workers each node gets, with "
-                 "--nproc-per-node, or start as many as tasks: drun "));
+  EXPECT_THAT(allocation_of(Environment{"SLURM_TASKS_PER_NODE=2(x2),1", "SLURM_NTASKS=5"} + kJob)
+                  ->start->uneven,
+              StartsWith("SLURM_TASKS_PER_NODE='2(x2),1': the nodes of the job have different "
+                         "numbers of tasks; say how many workers each node gets, with "
+                         "--nproc-per-node, or start as many as tasks: drun "));
   // What cannot be read says nothing.
   for (const char* tasks : {"2(x2)1", "2(x", "x", "2(x0),1", "0(x3)", "2(x999999999),1", "2(3)"})
     EXPECT_EQ(uneven(tasks), "") << tasks;
@@ -332,7 +333,7 @@ TEST(PlaceTest, SeveralTasksOnANodeAreRefused) {
 
 TEST(PlaceTest, WhatSlurmDoesNotSayIsNamed) {
   const auto nodes = [](const Environment& environment) {
-    return place_of(environment)->nodes.problem;
+    return allocation_of(environment)->nodes.problem;
   };
   EXPECT_EQ(nodes(kStep - "SLURM_STEP_NUM_NODES"), "SLURM_STEP_NUM_NODES is not set");
   EXPECT_EQ(nodes(Environment{"SLURM_STEP_NUM_NODES=two"} + kStep),
@@ -358,10 +359,10 @@ TEST(PlaceTest, WhatSlurmDoesNotSayIsNamed) {
             "SLURM_STEP_ID='batch': expected a whole number");
   EXPECT_EQ(nodes({"SLURM_JOB_ID=1"}),
             "a job of Slurm whose size cannot be told: SLURM_NNODES is not set");
-  EXPECT_EQ(place_of(kStep - "SLURM_NODEID")->rank.problem, "SLURM_NODEID is not set");
-  EXPECT_EQ(place_of(Environment{"SLURM_NODEID=2"} + kStep)->rank.problem,
+  EXPECT_EQ(allocation_of(kStep - "SLURM_NODEID")->rank.problem, "SLURM_NODEID is not set");
+  EXPECT_EQ(allocation_of(Environment{"SLURM_NODEID=2"} + kStep)->rank.problem,
             "SLURM_NODEID='2': there are 2 nodes (SLURM_STEP_NUM_NODES)");
-  EXPECT_EQ(place_of(Environment{"SLURM_JOB_ID=x"} + kStep)->endpoint.problem,
+  EXPECT_EQ(allocation_of(Environment{"SLURM_JOB_ID=x"} + kStep)->endpoint.problem,
             "SLURM_JOB_ID='x': expected a whole number");
 }
 
@@ -396,15 +397,15 @@ TEST(PlaceTest, NoVariableThatIsMissingMakesAJobOfOneNode) {
       }
     }
   }
-  EXPECT_EQ(place_of(kStep - "SLURM_STEP_ID")->nodes.problem,
+  EXPECT_EQ(allocation_of(kStep - "SLURM_STEP_ID")->nodes.problem,
             "SLURM_STEP_ID (not set): expected a whole number");
-  EXPECT_EQ(place_of((kStep - "SLURM_JOB_ID") - "SLURM_JOBID")->endpoint.problem,
+  EXPECT_EQ(allocation_of((kStep - "SLURM_JOB_ID") - "SLURM_JOBID")->endpoint.problem,
             "SLURM_JOB_ID (not set): expected a whole number");
 }
 
 TEST(PlaceTest, WhatIsShownOfAVariableIsOneShortLine) {
   const std::string problem =
-      place_of(Environment{"SLURM_STEP_NODELIST=\x1b[2J\n" + std::string(500, 'x')} + kStep)
+      allocation_of(Environment{"SLURM_STEP_NODELIST=\x1b[2J\n" + std::string(500, 'x')} + kStep)
           ->nodes.problem;
   EXPECT_THAT(problem, Not(HasSubstr("\x1b")));
   EXPECT_THAT(problem, Not(HasSubstr("\n")));
@@ -505,19 +506,20 @@ TEST(PlaceTest, TheBatchSystemAroundMpiexecKnowsTheHosts) {
 // Where the launcher passes on a word, that is sure: a list may be known to some tasks alone.
 TEST(PlaceTest, TasksOfHydraAndFluxMayTellOneAnother) {
   const auto hydra =
-      place_of(kHydra + Environment{"PMI_FD=6", "LSB_JOBID=9", "LSB_MCPU_HOSTS=a 1 b 1"});
+      allocation_of(kHydra + Environment{"PMI_FD=6", "LSB_JOBID=9", "LSB_MCPU_HOSTS=a 1 b 1"});
   EXPECT_EQ(hydra->pmi_fd, 6);
   EXPECT_EQ(hydra->pmi_host, "n2");
   EXPECT_EQ(hydra->endpoint.problem, "PMI_FD did not tell it");
-  EXPECT_EQ(place_of(kHydra + Environment{"PMI_FD=6", "MPIR_CVAR_CH3_INTERFACE_HOSTNAME=n2-ib"})
-                ->pmi_host,
-            "n2-ib");
+  EXPECT_EQ(
+      allocation_of(kHydra + Environment{"PMI_FD=6", "MPIR_CVAR_CH3_INTERFACE_HOSTNAME=n2-ib"})
+          ->pmi_host,
+      "n2-ib");
   const auto flux =
-      place_of({"FLUX_JOB_ID=f2Xyz", "FLUX_JOB_NNODES=2", "FLUX_TASK_RANK=1", "PMI_FD=8"});
+      allocation_of({"FLUX_JOB_ID=f2Xyz", "FLUX_JOB_NNODES=2", "FLUX_TASK_RANK=1", "PMI_FD=8"});
   EXPECT_EQ(flux->pmi_fd, 8);
   EXPECT_EQ(flux->pmi_host, "n1");
   for (const char* none : {"PMI_FD=", "PMI_FD=x", "PMI_FD=2", "PMI_FD=-1"})
-    EXPECT_FALSE(place_of(kHydra + Environment{none})->pmi_fd) << none;
+    EXPECT_FALSE(allocation_of(kHydra + Environment{none})->pmi_fd) << none;
   EXPECT_EQ(endpoint_of("n2", "kvs"), endpoint_of("n2", "kvs"));
   EXPECT_EQ(endpoint_of("fd00::1", "12_x"), "[fd00::1]:20012");
 }
@@ -525,20 +527,21 @@ TEST(PlaceTest, TasksOfHydraAndFluxMayTellOneAnother) {
 // All take the same one, which is no bridge's: those are the same on each host.
 TEST(PlaceTest, MpirunsAddressIsOneOfItsHostAlone) {
   const auto met = [](const std::string& theirs, const std::string& own) {
-    const auto place =
-        place_of(Environment{"OMPI_MCA_orte_hnp_uri=1.0;tcp://" + theirs + ":39877",
-                             "OMPI_MCA_orte_local_daemon_uri=1.1;tcp://" + own + ":4"} +
-                 kOpenMpi4);
-    return place->endpoint.text;
+    const auto allocation =
+        allocation_of(Environment{"OMPI_MCA_orte_hnp_uri=1.0;tcp://" + theirs + ":39877",
+                                  "OMPI_MCA_orte_local_daemon_uri=1.1;tcp://" + own + ":4"} +
+                      kOpenMpi4);
+    return allocation->endpoint.text;
   };
   EXPECT_EQ(met("172.17.0.1,10.0.0.1", "172.17.0.1,10.0.0.2"), "10.0.0.1:20001");
   EXPECT_EQ(met("192.168.122.1,169.254.3.4,10.0.0.1,10.1.0.1", "10.0.0.2"), "10.0.0.1:20001");
   EXPECT_EQ(met("172.17.0.1", "10.0.0.2"), "172.17.0.1:20001");
   EXPECT_EQ(met("192.168.5.1,10.0.0.1", "192.168.5.1,10.0.0.2"), "");
-  EXPECT_EQ(place_of(Environment{"OMPI_MCA_orte_local_daemon_uri=1.1;tcp://10.0.0.1:4"} + kOpenMpi4)
-                ->endpoint.problem,
-            "OMPI_MCA_orte_hnp_uri='2189492224.0;tcp://10.0.0.1,192.168.1.1:39877': this host has "
-            "the address 10.0.0.1 as well");
+  EXPECT_EQ(
+      allocation_of(Environment{"OMPI_MCA_orte_local_daemon_uri=1.1;tcp://10.0.0.1:4"} + kOpenMpi4)
+          ->endpoint.problem,
+      "OMPI_MCA_orte_hnp_uri='2189492224.0;tcp://10.0.0.1,192.168.1.1:39877': this host has "
+      "the address 10.0.0.1 as well");
 }
 
 TEST(PlaceTest, SeveralTasksOfMpirunAreRefused) {
@@ -556,11 +559,13 @@ TEST(PlaceTest, SeveralTasksOfMpirunAreRefused) {
 }
 
 TEST(PlaceTest, WhatMpirunDoesNotSayIsNamed) {
-  EXPECT_EQ(place_of({"OMPI_COMM_WORLD_SIZE=8"})->rank.problem, "OMPI_COMM_WORLD_RANK is not set");
-  EXPECT_EQ(place_of({"OMPI_COMM_WORLD_RANK=8"})->nodes.problem, "OMPI_COMM_WORLD_SIZE is not set");
-  EXPECT_EQ(place_of(Environment{"PMI_RANK=2"} + kHydra)->rank.problem,
+  EXPECT_EQ(allocation_of({"OMPI_COMM_WORLD_SIZE=8"})->rank.problem,
+            "OMPI_COMM_WORLD_RANK is not set");
+  EXPECT_EQ(allocation_of({"OMPI_COMM_WORLD_RANK=8"})->nodes.problem,
+            "OMPI_COMM_WORLD_SIZE is not set");
+  EXPECT_EQ(allocation_of(Environment{"PMI_RANK=2"} + kHydra)->rank.problem,
             "PMI_RANK='2': the ranks are 0 to 1 (PMI_SIZE)");
-  EXPECT_THAT(place_of(Environment{"OMPI_MCA_orte_hnp_uri=x"} + kOpenMpi4)->endpoint.problem,
+  EXPECT_THAT(allocation_of(Environment{"OMPI_MCA_orte_hnp_uri=x"} + kOpenMpi4)->endpoint.problem,
               HasSubstr("OMPI_MCA_orte_hnp_uri='x': expected JOB.0;tcp://ADDRESS:PORT"));
   EXPECT_EQ(found({"PMI_RANK=0", "PMI_SIZE=2"}), "nothing");
 }
@@ -629,17 +634,17 @@ TEST(PlaceTest, BatchSystemsListTheHosts) {
 
 TEST(PlaceTest, AListThatCannotBeReadIsNoJobOfOneNode) {
   const Environment pbs{"PBS_ENVIRONMENT=PBS_BATCH", "PBS_JOBID=1", "PBS_NODEFILE=/nodes"};
-  EXPECT_EQ(place_of(pbs)->nodes.problem,
+  EXPECT_EQ(allocation_of(pbs)->nodes.problem,
             "PBS_NODEFILE='/nodes': this file cannot be read: it is not there");
-  EXPECT_EQ(place_of(pbs, {.files = {{"/nodes", "\n"}}})->nodes.problem,
+  EXPECT_EQ(allocation_of(pbs, {.files = {{"/nodes", "\n"}}})->nodes.problem,
             "PBS_NODEFILE='/nodes': it names no host");
-  EXPECT_EQ(place_of(pbs - "PBS_NODEFILE")->nodes.problem,
+  EXPECT_EQ(allocation_of(pbs - "PBS_NODEFILE")->nodes.problem,
             "PBS_NODEFILE (not set): expected a file with the job's hosts");
-  EXPECT_EQ(place_of({"LSB_JOBID=1"})->nodes.problem,
+  EXPECT_EQ(allocation_of({"LSB_JOBID=1"})->nodes.problem,
             "LSB_MCPU_HOSTS (not set): expected a list of hosts");
-  EXPECT_EQ(place_of({"LSB_JOBID=1", "LSB_MCPU_HOSTS=n1 n2"})->nodes.problem,
+  EXPECT_EQ(allocation_of({"LSB_JOBID=1", "LSB_MCPU_HOSTS=n1 n2"})->nodes.problem,
             "LSB_MCPU_HOSTS='n1 n2': after 'n1' comes no number of slots");
-  EXPECT_EQ(place_of({"JOB_ID=1", "PE_HOSTFILE=/pe"})->nodes.problem,
+  EXPECT_EQ(allocation_of({"JOB_ID=1", "PE_HOSTFILE=/pe"})->nodes.problem,
             "PE_HOSTFILE='/pe': this file cannot be read: it is not there");
   EXPECT_EQ(found(pbs, {.files = {{"/nodes", "n1\nn1\n"}}}), "PBS: one node");
   EXPECT_EQ(found({"LSB_JOBID=1", "LSB_MCPU_HOSTS=n1 16"}), "LSF: one node");
@@ -662,9 +667,9 @@ TEST(PlaceTest, PodsAreNumberedByTheirOperators) {
   // Those of a process count processes.
   EXPECT_EQ(found(pod + ranks + Environment{"LOCAL_RANK=0"}), "nothing");
   EXPECT_EQ(found(Environment{"WORLD_SIZE=1", "RANK=0"} + pod + ranks), "PyTorchJob: one node");
-  EXPECT_EQ(place_of(pod + (ranks - "MASTER_PORT"))->endpoint.problem,
+  EXPECT_EQ(allocation_of(pod + (ranks - "MASTER_PORT"))->endpoint.problem,
             "MASTER_PORT (not set): expected a port");
-  EXPECT_EQ(place_of(Environment{"RANK=3"} + pod + ranks)->rank.problem,
+  EXPECT_EQ(allocation_of(Environment{"RANK=3"} + pod + ranks)->rank.problem,
             "RANK='3': the pods are 0 to 2 (WORLD_SIZE)");
 
   EXPECT_EQ(
@@ -672,8 +677,8 @@ TEST(PlaceTest, PodsAreNumberedByTheirOperators) {
       "LeaderWorkerSet | 4 (LWS_GROUP_SIZE) | 3 (LWS_WORKER_INDEX) | "
       "llm-0.llm.default:29400 (LWS_LEADER_ADDRESS) | llm-0.llm.default "
       "(LWS_LEADER_ADDRESS)");
-  EXPECT_EQ(place_of({"LWS_LEADER_ADDRESS=a"})->nodes.problem, "LWS_GROUP_SIZE is not set");
-  EXPECT_EQ(place_of({"LWS_GROUP_SIZE=2", "LWS_WORKER_INDEX=0"})->endpoint.problem,
+  EXPECT_EQ(allocation_of({"LWS_LEADER_ADDRESS=a"})->nodes.problem, "LWS_GROUP_SIZE is not set");
+  EXPECT_EQ(allocation_of({"LWS_GROUP_SIZE=2", "LWS_WORKER_INDEX=0"})->endpoint.problem,
             "LWS_LEADER_ADDRESS is not set");
 }
 
@@ -701,11 +706,11 @@ TEST(PlaceTest, VolcanoNumbersPodsInSeveralWays) {
             "Volcano | 2 (VC_NODE_HOSTS) | 1 (VC_TASK_INDEX) | j-node-0.j:29400 (VC_NODE_HOSTS) "
             "| -");
   EXPECT_EQ(found({"VC_NODE_HOSTS=j-node-0.j"}), "Volcano: one node");
-  EXPECT_THAT(place_of({"VC_PS_HOSTS=a", "VC_WORKER_HOSTS=b"})->nodes.problem,
+  EXPECT_THAT(allocation_of({"VC_PS_HOSTS=a", "VC_WORKER_HOSTS=b"})->nodes.problem,
               HasSubstr("tasks of several kinds (VC_PS_HOSTS, VC_WORKER_HOSTS)"));
   // An index alone makes no job of several pods.
   EXPECT_EQ(found({"VC_TASK_INDEX=1"}), "nothing");
-  EXPECT_THAT(place_of({"VC_TASK_INDEX=1"}, {.nodes_given = true})->endpoint.problem,
+  EXPECT_THAT(allocation_of({"VC_TASK_INDEX=1"}, {.nodes_given = true})->endpoint.problem,
               HasSubstr("svc plugin"));
 }
 
@@ -715,24 +720,26 @@ TEST(PlaceTest, TheIndexedJobNeedsTheNumberOfPods) {
                      "# Kubernetes-managed hosts file.\n127.0.0.1\tlocalhost\n"
                      "10.1.2.3\ttrain-12.train.default.svc.cluster.local\ttrain-12\n"}};
   EXPECT_EQ(found(pod, {.host = "train-12", .files = hosts}), "nothing");
-  const auto place = place_of(pod, {.host = "train-12", .files = hosts, .nodes_given = true});
-  EXPECT_EQ(text_of(place->rank), "12 (JOB_COMPLETION_INDEX)");
-  EXPECT_EQ(text_of(place->endpoint),
+  const auto allocation =
+      allocation_of(pod, {.host = "train-12", .files = hosts, .nodes_given = true});
+  EXPECT_EQ(text_of(allocation->rank), "12 (JOB_COMPLETION_INDEX)");
+  EXPECT_EQ(text_of(allocation->endpoint),
             "train-0.train.default.svc.cluster.local:29400 (JOB_COMPLETION_INDEX)");
-  EXPECT_EQ(text_of(place->id), "train (JOB_COMPLETION_INDEX)");
-  EXPECT_THAT(place->nodes.problem, HasSubstr("how many there are (JOB_COMPLETION_INDEX)"));
+  EXPECT_EQ(text_of(allocation->id), "train (JOB_COMPLETION_INDEX)");
+  EXPECT_THAT(allocation->nodes.problem, HasSubstr("how many there are (JOB_COMPLETION_INDEX)"));
   // JobSet's pods: the set, the job, the job's number, the pod's.
   const auto of_set =
-      place_of({"JOB_COMPLETION_INDEX=1"}, {.host = "set-workers-0-1",
-                                            .files = {{"/etc/hosts",
-                                                       "10.1.2.3 set-workers-0-1.set.ns.svc "
-                                                       "set-workers-0-1\n"}},
-                                            .nodes_given = true});
+      allocation_of({"JOB_COMPLETION_INDEX=1"}, {.host = "set-workers-0-1",
+                                                 .files = {{"/etc/hosts",
+                                                            "10.1.2.3 set-workers-0-1.set.ns.svc "
+                                                            "set-workers-0-1\n"}},
+                                                 .nodes_given = true});
   EXPECT_EQ(of_set->endpoint.text, "set-workers-0-0.set.ns.svc:29400");
-  EXPECT_THAT(place_of(pod, {.host = "train-12", .nodes_given = true})->endpoint.problem,
+  EXPECT_THAT(allocation_of(pod, {.host = "train-12", .nodes_given = true})->endpoint.problem,
               HasSubstr("no full name of this pod, train-12"));
-  EXPECT_THAT(place_of(pod, {.host = "x", .files = hosts, .nodes_given = true})->endpoint.problem,
-              HasSubstr("this pod's host name, x, does not end in it"));
+  EXPECT_THAT(
+      allocation_of(pod, {.host = "x", .files = hosts, .nodes_given = true})->endpoint.problem,
+      HasSubstr("this pod's host name, x, does not end in it"));
 }
 
 // ---- Clouds ----
@@ -751,12 +758,12 @@ TEST(PlaceTest, SageMakerListsItsHosts) {
   EXPECT_EQ(found({"TRAINING_JOB_NAME=j"}), "nothing");
   EXPECT_EQ(found({"SM_HOSTS=[\"algo-1\"]", "SM_CURRENT_HOST=algo-1"}), "SageMaker: one node");
   for (const char* nonsense : {"algo-1,algo-2", "[]", "[1,2]", "{}", "[\"a\"", "null"})
-    EXPECT_EQ(
-        place_of({std::string("SM_HOSTS=") + nonsense, "SM_CURRENT_HOST=algo-1"})->nodes.problem,
-        std::string("SM_HOSTS='") + nonsense + "': expected a JSON list of host names");
-  EXPECT_EQ(place_of(Environment{"SM_CURRENT_HOST=algo-9"} + job)->rank.problem,
+    EXPECT_EQ(allocation_of({std::string("SM_HOSTS=") + nonsense, "SM_CURRENT_HOST=algo-1"})
+                  ->nodes.problem,
+              std::string("SM_HOSTS='") + nonsense + "': expected a JSON list of host names");
+  EXPECT_EQ(allocation_of(Environment{"SM_CURRENT_HOST=algo-9"} + job)->rank.problem,
             "SM_CURRENT_HOST='algo-9' is not in SM_HOSTS");
-  EXPECT_THAT(place_of({"SM_CURRENT_HOST=algo-1"})->nodes.problem,
+  EXPECT_THAT(allocation_of({"SM_CURRENT_HOST=algo-1"})->nodes.problem,
               HasSubstr("SM_HOSTS is not set"));
 }
 
@@ -774,8 +781,9 @@ TEST(PlaceTest, AzureHasMpirunOrNodeRanks) {
   EXPECT_THAT(found(Environment{"WORLD_SIZE=16"} + torch), StartsWith("Azure ML refuses: "));
   EXPECT_EQ(found({"AZUREML_RUN_ID=1", "AZUREML_NODE_COUNT=1"}), "Azure ML: one node");
   EXPECT_EQ(found({"AZUREML_RUN_ID=1"}), "nothing");
-  EXPECT_EQ(place_of({"AZUREML_RUN_ID=1", "AZUREML_NODE_COUNT=2", "NODE_RANK=0"})->endpoint.problem,
-            "neither MASTER_ADDR nor AZ_BATCH_MASTER_NODE is set");
+  EXPECT_EQ(
+      allocation_of({"AZUREML_RUN_ID=1", "AZUREML_NODE_COUNT=2", "NODE_RANK=0"})->endpoint.problem,
+      "neither MASTER_ADDR nor AZ_BATCH_MASTER_NODE is set");
 }
 
 TEST(PlaceTest, VertexHasPools) {
@@ -791,9 +799,9 @@ TEST(PlaceTest, VertexHasPools) {
             "Vertex AI | 2 (TF_CONFIG) | 1 (TF_CONFIG) | c:1 (TF_CONFIG) | 77 (CLOUD_ML_JOB_ID)");
   EXPECT_EQ(found({R"(TF_CONFIG={"cluster":{"worker":["a:1","b:1"]}})"}), "nothing");
   EXPECT_EQ(found({"CLUSTER_SPEC=mine"}), "nothing");
-  EXPECT_THAT(place_of({"CLUSTER_SPEC={workerpool0"})->nodes.problem,
+  EXPECT_THAT(allocation_of({"CLUSTER_SPEC={workerpool0"})->nodes.problem,
               HasSubstr("CLUSTER_SPEC='{workerpool0': expected JSON"));
-  EXPECT_THAT(place_of({R"(CLUSTER_SPEC={"cluster":{"workerpool0":["a:1","b:1"]},"task":{}})"})
+  EXPECT_THAT(allocation_of({R"(CLUSTER_SPEC={"cluster":{"workerpool0":["a:1","b:1"]},"task":{}})"})
                   ->rank.problem,
               HasSubstr("its task is none of its cluster"));
 }
@@ -804,7 +812,7 @@ TEST(PlaceTest, LeptonNamesItsWorkers) {
             "Lepton | 4 (LEPTON_JOB_TOTAL_WORKERS) | 2 (LEPTON_JOB_WORKER_INDEX) | "
             "job-worker-0.job-svc:29400 (LEPTON_JOB_WORKER_PREFIX) | job-worker "
             "(LEPTON_JOB_WORKER_PREFIX)");
-  EXPECT_EQ(place_of({"LEPTON_JOB_WORKER_INDEX=2"})->nodes.problem,
+  EXPECT_EQ(allocation_of({"LEPTON_JOB_WORKER_INDEX=2"})->nodes.problem,
             "LEPTON_JOB_TOTAL_WORKERS is not set");
 }
 
@@ -822,12 +830,12 @@ TEST(PlaceTest, ANumberThatIsTooLongIsNone) {
                 {pods, "LWS_WORKER_INDEX"}};
   for (const auto& [environment, rank] : kCases) {
     for (const std::string number : {"99999999999", "99999999999999999999999999"})
-      EXPECT_EQ(place_of(environment + Environment{rank + "=" + number})->rank.problem,
+      EXPECT_EQ(allocation_of(environment + Environment{rank + "=" + number})->rank.problem,
                 rank + "='" + number + "': expected a whole number from 0");
-    EXPECT_THAT(place_of(environment + Environment{rank + "=2147483647"})->rank.problem,
+    EXPECT_THAT(allocation_of(environment + Environment{rank + "=2147483647"})->rank.problem,
                 StartsWith(rank + "='2147483647': the"))
         << rank;
-    EXPECT_EQ(place_of(environment + Environment{rank + "=1"})->rank.text, "1");
+    EXPECT_EQ(allocation_of(environment + Environment{rank + "=1"})->rank.text, "1");
   }
 }
 
@@ -919,10 +927,11 @@ TEST(PlaceTest, NonsenseIsNoAnswer) {
     Environment environment;
     for (std::size_t number = 1 + next(8); number > 0; --number)
       environment.push_back(names[next(names.size())] + "=" + values[next(values.size())]);
-    const auto place = place_of(environment, asked);
-    if (!place) continue;
-    ASSERT_FALSE(place->scheduler.empty());
-    for (const Value* value : {&place->nodes, &place->rank, &place->endpoint, &place->id}) {
+    const auto allocation = allocation_of(environment, asked);
+    if (!allocation) continue;
+    ASSERT_FALSE(allocation->scheduler.empty());
+    for (const Value* value :
+         {&allocation->nodes, &allocation->rank, &allocation->endpoint, &allocation->id}) {
       ASSERT_TRUE(value->text.empty() || value->problem.empty());
       ASSERT_EQ(value->text.empty(), value->from.empty()) << value->from;
     }
