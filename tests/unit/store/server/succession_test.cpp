@@ -526,23 +526,6 @@ TEST_F(FoundersTest, NoneBeginsWhileTheJobLooksForAStore) {
   EXPECT_EQ(world.succession.next_deadline(), std::nullopt);
 }
 
-// Not the one whose name comes first.
-TEST_F(FoundersTest, LooksAgainWhenTheFirstOfSeveralJobsHasLookedForLong) {
-  Agent seeker(world);
-  Find sought = question(1);
-  sought.port = 0;
-  sought.job = "z";
-  (void)seeker.only<Moved>(sought);
-  const auto due = world.now + Succession::kSought;
-  world.now += Milliseconds(100);
-  sought.job = "a";
-  (void)seeker.only<Moved>(sought);
-  EXPECT_EQ(world.succession.next_deadline(), due);
-  world.now = due;
-  world.succession.on_time(world.now);
-  EXPECT_EQ(world.succession.next_deadline(), due + Milliseconds(100));
-}
-
 // A new agent is at an endpoint where the job's nodes look for their store.
 TEST_F(FoundersTest, ButThoseWhoLookForItMayMeetThere) {
   Agent founders[] = {Agent(world), Agent(world)};
