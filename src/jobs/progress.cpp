@@ -13,7 +13,7 @@ using std::chrono::milliseconds;
 // What a rank did longer ago is in its node's note: until then its node has looked, and written.
 constexpr std::int64_t kNoted =
     milliseconds(rendezvous::kBeatPeriod + std::chrono::seconds(5)).count();
-// Who says no steps may be between two heartbeats for so long.
+// Ranks that say no steps may give their heartbeats so long one after the other.
 constexpr std::int64_t kLongSilence = milliseconds(std::chrono::minutes(1)).count();
 // Steps take different times.
 constexpr std::int64_t kTimesStep = 2;
@@ -28,10 +28,8 @@ bool is_behind(const BeatDocument& a, const BeatDocument& b, std::int64_t now_ms
     if (lead_ms <= 0 || b.most_time_ms <= seen_until) return true;
     return seen_until - a.time_ms > kTimesStep * lead_ms / (b.most_step - a.step);
   }
-  // Without steps the age of a heartbeat is all that there is.
-  if (a.step >= 0 && b.most_step >= 0 && b.most_step < a.step) return false;
-  return lead_ms > kNoted &&
-         (b.most_time_ms <= seen_until || seen_until - a.time_ms > kLongSilence);
+  // Who came to a step first waits for the others there: age counts only if steps are not said.
+  return (a.step < 0 || b.most_step < 0) && lead_ms > kLongSilence + kNoted;
 }
 
 }  // namespace
@@ -48,7 +46,7 @@ Progress progress_of(const std::vector<NodeBeats>& nodes, std::int64_t now_ms) {
   if (all_say_steps) {
     result.least_step = last->beats.step;
     for (const NodeBeats& each : nodes)
-      result.most_step = std::max(result.most_step, each.beats.most_step);
+      result.most_step = std::max({result.most_step, each.beats.step, each.beats.most_step});
   }
   const bool behind = std::any_of(nodes.begin(), nodes.end(), [&](const NodeBeats& other) {
     return is_behind(last->beats, other.beats, now_ms);

@@ -53,17 +53,14 @@ const std::vector<Row> kRows = {
      120,
      1},
     {"all hang at one step", {{41, 100, 41, 100.5}, {41, 101, 41, 101}}, 900, std::nullopt},
-    {"of equal steps it has been silent for long",
+    {"it came to the step before the other",
      {{41, 100, 41, 100}, {41, 150, 41, 150}},
-     166,
-     0},
+     190,
+     std::nullopt},
     // Without steps.
     {"one is older", {{-1, 100, -1, 100}, {-1, 109, -1, 109}}, 110, std::nullopt},
     {"one is silent for long", {{-1, 100, -1, 100}, {-1, 180, -1, 180}}, 181, 0},
-    {"one is silent for as long as a step",
-     {{-1, 100, -1, 100}, {-1, 130, -1, 130}},
-     131,
-     std::nullopt},
+    {"they are a while apart", {{-1, 100, -1, 100}, {-1, 174, -1, 174}}, 900, std::nullopt},
     {"not all say steps", {{40, 180, 40, 180}, {-1, 100, -1, 100}}, 181, 1},
     {"one node", {{-1, 100, -1, 100}}, 900, std::nullopt},
 };
@@ -93,6 +90,11 @@ TEST(ProgressTest, StepsAreToldIfAllSayThem) {
   const auto found = progress({{40, 180, 40, 180}, {-1, 100, -1, 100}}, 181);
   EXPECT_EQ(found.least_step, -1);
   EXPECT_EQ(found.most_step, -1);
+}
+
+// Of a node that says only who is behind.
+TEST(ProgressTest, TheMostIsNoLessThanTheLeast) {
+  EXPECT_EQ(progress({{41, 100, -1, 0}}, 101).most_step, 41);
 }
 
 // Times that somebody has made up.
