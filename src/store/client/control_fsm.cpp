@@ -164,6 +164,7 @@ void ControlFsm::on_connect_failed(const std::string& cause, Time now, bool refu
 }
 
 void ControlFsm::on_disconnected(const std::string& cause, Time now) {
+  if (!wanted_connection() || phase_ == Phase::Connecting) return;
   if (phase_ == Phase::Closing) {
     over(ControlState::Closed, store() + " closed the connection before it answered the goodbye");
     return;
@@ -387,6 +388,8 @@ void ControlFsm::on_time(Time now) {
 
 // The connection is given up; whoever knows where to go says so with go_to().
 void ControlFsm::strand(ControlLink link) {
+  if (phase_ == Phase::Closing)
+    return over(ControlState::Closed, "left " + store() + ": " + link.detail);
   drop_connection();
   forget_commits();
   phase_ = Phase::Stranded;

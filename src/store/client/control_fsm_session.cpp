@@ -199,11 +199,11 @@ void ControlFsm::on_handshake_reply(const control::Reply& reply, Time now) {
     if (!session_ && asks_after_welcome()) send_open_session(now);
     return;
   }
-  if (std::holds_alternative<control::Done>(reply)) {  // resumed
+  if (session_ && std::holds_alternative<control::Done>(reply)) {  // resumed
     session_ready(ControlState::Up, now);
     return;
   }
-  if (std::holds_alternative<control::SessionEnded>(reply)) {
+  if (session_ && std::holds_alternative<control::SessionEnded>(reply)) {
     // Too late to resume: the ephemeral keys are gone, and the caller has to write them again.
     session_.reset();
     send_open_session(now);

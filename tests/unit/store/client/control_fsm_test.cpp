@@ -1255,5 +1255,61 @@ TEST(ControlFsmTest, LeavesAStoreThatKnowsOfALaterOne) {
   EXPECT_TRUE(turned_away.early);
 }
 
+// The caller waits for Closed, and for nothing else.
+TEST(ControlFsmTest, WhoLeavesIsClosedAlsoByAStoreThatTheJobHasLeft) {
+  for (const bool moved : {true, false}) {
+    VotingFixture f;
+    f.open_2();
+    const std::uint64_t pulse = f.pulse({});
+    f.fsm().commit(3, {});
+    f.fsm().close(f.now());
+    (void)f.sent();
+    f.events();
+    if (moved)
+      f.reply(pulse, control::Moved{2, "10.0.0.9", 7});
+    else
+      f.pulsed(pulse, 6001);
+    const auto events = f.events();
+    ASSERT_EQ(events.size(), 2U);
+    EXPECT_EQ(std::get<ControlCommit>(events[0]).outcome, ControlOutcome::Unknown);
+    EXPECT_EQ(std::get<ControlLink>(events[1]).state, ControlState::Closed);
+    f.fsm().go_to({"10.0.0.9", 7}, f.now());
+    EXPECT_EQ(f.fsm().wanted_connection(), std::nullopt);
+  }
+}
+
+TEST(ControlFsmTest, TheEndOfAConnectionThatNobodyWantsIsNoNews) {
+  Fixture closed;
+  closed.open();
+  closed.fsm().close(closed.now());
+  closed.reply(closed.sent().at(0).id, control::Done{});
+  EXPECT_EQ(closed.links().back().first, ControlState::Closed);
+  VotingFixture deserted;
+  deserted.open_2();
+  deserted.pulsed(deserted.pulse({}), 6001);
+  EXPECT_EQ(deserted.links().back().first, ControlState::Down);
+  for (Fixture* f : {&closed, static_cast<Fixture*>(&deserted)}) {
+    f->fsm().on_disconnected("reset", f->now());
+    EXPECT_TRUE(f->events().empty());
+    EXPECT_EQ(f->fsm().next_deadline(), std::nullopt) << "it tries again";
+  }
+}
+
+// It would be up without a session, or ask without an end.
+TEST(ControlFsmTest, WhatAnswersAResumptionThatNobodyAskedForIsNoStore) {
+  for (const control::Reply& reply :
+       {control::Reply(control::Done{}), control::Reply(control::SessionEnded{})}) {
+    Fixture f;
+    f.fsm().open(f.now());
+    f.fsm().on_connected(f.now());
+    const auto requests = f.sent();
+    f.welcome();
+    f.reply(requests.at(0).id, reply);
+    EXPECT_EQ(f.fsm().wanted_connection(), std::nullopt);
+    EXPECT_EQ(f.fsm().last_error(), "it sent an unexpected message");
+    EXPECT_TRUE(f.events().empty());
+  }
+}
+
 }  // namespace
 }  // namespace drun::store
