@@ -62,7 +62,10 @@ std::string what_each_does(const TableEvents<Machine>& events, const Way& way,
     line += " -> " + reaction;
     std::string indent = "  ";
     while (indent.size() + line.size() > 96) {
-      const std::size_t fold = line.rfind(' ', 96 - indent.size());
+      const std::size_t fits = 96 - indent.size();
+      std::size_t fold = line.rfind(' ', fits);
+      if (fold == std::string::npos) fold = line.find(' ', fits);  // a long word
+      if (fold == std::string::npos) break;
       text += indent + line.substr(0, fold) + "\n";
       line.erase(0, fold + 1);
       indent = "      ";
