@@ -154,6 +154,10 @@ std::string EtcdFsm::causes(const Reply& reply) const {
 
 // ---- breaks, time and the end ----
 
+void EtcdFsm::on_unusable(std::string why) {
+  if (phase_ != Phase::Over) fail(std::move(why));
+}
+
 void EtcdFsm::on_unreachable(const std::string& cause, bool final, Time now) {
   if (phase_ != Phase::Connecting && phase_ != Phase::Up) return;
   attempt_failed(shown(cause), final ? Hope::Elsewhere : Hope::Again, now);

@@ -67,7 +67,7 @@ class EtcdFsm {
   void close(Time now);
 
   // There is no way to ask anybody anything, and will not be.
-  void on_unusable(std::string why) { fail(std::move(why)); }
+  void on_unusable(std::string why);
   // The network's. `cause` is a bare one.
   void on_unreachable(const std::string& cause, bool final, Time now);
   void on_reply(std::uint64_t call, const Reply& reply, Time now);

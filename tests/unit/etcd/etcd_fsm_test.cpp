@@ -676,6 +676,15 @@ TEST_F(EtcdFsmTest, DoesNotWaitLongForTheAnswerToAGoodbye) {
   EXPECT_EQ(last<LinkEvent>()->link, Link::Closed);
 }
 
+TEST_F(EtcdFsmTest, AfterClosedNothingComes) {
+  connect();
+  fsm.close(now);
+  give(kRevoke, done());
+  EXPECT_EQ(last<LinkEvent>()->link, Link::Closed);
+  fsm.on_unusable("there is no library");
+  EXPECT_THAT(fsm.take_events(), IsEmpty());
+}
+
 TEST_F(EtcdFsmTest, WhatIsNoEtcdIsSaidAtOnce) {
   fsm.open(now);
   Reply reply;
