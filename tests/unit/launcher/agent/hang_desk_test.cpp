@@ -89,9 +89,15 @@ class Desk {
   ParticipantDriver driver{
       {parts.options, kHost, parts.status, parts.workers, parts.backend, parts.events},
       [](const rendezvous::Outcome&) {}};
-  AgentStacks stacks{{parts.io, parts.options, kHost, screen.start(), parts.worker_output,
+  AgentStacks stacks{{parts.io,
+                      parts.options,
+                      kHost,
+                      screen.start(),
+                      parts.worker_output,
                       parts.status,
-                      [this]() -> const WorkerGroup& { return parts.workers.group(); }, [] {}}};
+                      [this]() -> const WorkerGroup& { return parts.workers.group(); },
+                      [] {},
+                      {}}};
   HangDesk desk{
       {parts.io, parts.options, parts.workers, driver, parts.events, parts.status, stacks, [this] {
          ++news;
