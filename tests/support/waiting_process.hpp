@@ -2,9 +2,12 @@
 #pragma once
 
 #include <signal.h>
+#include <sys/prctl.h>
 #include <sys/types.h>
 #include <sys/wait.h>
 #include <unistd.h>
+
+#include "support/patience.hpp"
 
 namespace drun::test {
 
@@ -12,6 +15,7 @@ class WaitingProcess {
  public:
   WaitingProcess() : pid_(::fork()) {
     if (pid_ == 0) {
+      ::prctl(PR_SET_PDEATHSIG, SIGKILL);  // should the test be killed
       for (;;)
         ::pause();
     }
@@ -25,10 +29,13 @@ class WaitingProcess {
   }
 
   [[nodiscard]] pid_t pid() const { return pid_; }
-  // Waits for its end; the signal that it died of.
+  // Waits for its end; the signal that it died of, 0 if it lives on.
   [[nodiscard]] int signal_at_end() const {
     siginfo_t end{};
-    ::waitid(P_PID, static_cast<id_t>(pid_), &end, WEXITED | WNOWAIT);
+    (void)eventually([&] {
+      return ::waitid(P_PID, static_cast<id_t>(pid_), &end, WEXITED | WNOWAIT | WNOHANG) != 0 ||
+             end.si_pid == pid_;
+    });
     return end.si_status;
   }
 

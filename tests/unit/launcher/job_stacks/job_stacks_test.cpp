@@ -82,6 +82,12 @@ class JobStacksTest : public testing::Test {
       if (io_.run_one_until(deadline) == 0) return false;
     return true;
   }
+  // This node's look that is under way is over.
+  bool until_looked() {
+    bool looked = false;
+    desk_.take({}, [&looked](const auto&) { looked = true; });  // which is the same look
+    return until([&looked] { return looked; });
+  }
   // What was asked of the others.
   stacks::JobLook request() {
     EXPECT_THAT(store_.writes, testing::SizeIs(1));
@@ -155,9 +161,7 @@ TEST_F(JobStacksTest, AllAreAskedAndWhatTheySayIsOneReport) {
 TEST_F(JobStacksTest, WhoSaysNothingInTimeIsCounted) {
   ask(3);
   (void)request();
-  bool looked = false;
-  desk_.take({}, [&looked](const auto&) { looked = true; });  // which is the same look
-  ASSERT_TRUE(until([&looked] { return looked; }));
+  ASSERT_TRUE(until_looked());
   ask(3, milliseconds(1));
   ASSERT_TRUE(until_told(2));
   EXPECT_THAT(reports_[0].nodes, testing::SizeIs(1));
@@ -191,6 +195,7 @@ TEST_F(JobStacksTest, AnotherNodeIsAnsweredOnce) {
   EXPECT_TRUE(another_asks("abc"));
   ASSERT_TRUE(until([this] { return !store_.writes.empty(); }));
   EXPECT_EQ(looks_, 1);
+  ASSERT_THAT(store_.writes, testing::SizeIs(1));
   const auto write = std::exchange(store_.writes, {}).front();
   EXPECT_TRUE(write.key.starts_with(keys_.answers_to("abc")));
   EXPECT_TRUE(write.ephemeral);
@@ -207,7 +212,9 @@ TEST_F(JobStacksTest, ItsOwnRequestAndWhatIsNoneAreNotAnswered) {
   EXPECT_TRUE(another_asks(request().id));
   EXPECT_TRUE(job_.on_event(WatchChanges{requests_, {{keys_.look, "rubbish"}}}));
   EXPECT_TRUE(job_.on_event(WatchChanges{requests_, {{keys_.look, std::nullopt}}}));
+  ASSERT_TRUE(until_looked());
   EXPECT_EQ(looks_, 1);
+  EXPECT_THAT(store_.writes, IsEmpty());
   EXPECT_FALSE(job_.on_event(WatchChanges{1, {{keys_.look, "somebody else's"}}}));
 }
 
