@@ -101,6 +101,7 @@ TEST_F(StackDeskTest, WhoAskAtOnceShareALook) {
   EXPECT_THAT(told(2), ElementsAre("a report 1", "b report 1"));
   take({}, "c ");
   EXPECT_THAT(told(1), ElementsAre("c report 2")) << "what was found before is old";
+  EXPECT_THAT(requests_, SizeIs(2));
 }
 
 // A hang is not to be taken for life, because the looker touches the workers.

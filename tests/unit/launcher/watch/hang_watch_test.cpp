@@ -78,7 +78,7 @@ TEST_F(HangWatchTest, WorkersThatWaitHangAndThoseThatAreStoppedDoNot) {
 TEST_F(HangWatchTest, WorkersOfWhichNotAllHaveBeenStartedDoNotHang) {
   rig_.start(place_of(0, 1), {first_.pid()});
   watch_.start();
-  io_.run_for(kTimeout * 3 / 2);
+  io_.run_for(kTimeout * 5 / 2);
   EXPECT_THAT(stalled_, IsEmpty());
 }
 
