@@ -164,7 +164,7 @@ void ControlFsm::on_connect_failed(const std::string& cause, Time now, bool refu
 }
 
 void ControlFsm::on_disconnected(const std::string& cause, Time now) {
-  if (!wanted_connection() || phase_ == Phase::Connecting) return;
+  if (!wanted_connection()) return;
   if (phase_ == Phase::Closing) {
     over(ControlState::Closed, store() + " closed the connection before it answered the goodbye");
     return;

@@ -343,12 +343,13 @@ const std::vector<StateRow> kTable = {
   connected -> Handshake #1, due in 5000, sends opening, sends OpenSession
   connect failed -> Pausing, due soon: no route
   connect refused -> Pausing, due soon: refused
+  disconnected -> Pausing, due soon: reset
   due -> Over, Failed: could not reach the store at 10.0.0.1:29500 within 60 s: no answer
-  open; watch; unwatch; commit; commit too long; vote; disconnected; Welcome; VersionRefused;
-      Done; Session; SessionEnded; Committed; Refused; Snapshot; Changes; Counters; Pulsed;
-      Moved; Heard; Error malformed; Error no session; Error limit of the watch; Error limit of
-      the commit; Welcome of version 1; Pulsed settled; Pulsed of 2; Pulsed of 0; Pulsed too
-      old; Moved to 2; half a frame; a later reply; a broken reply; HTTP; early -> nothing
+  open; watch; unwatch; commit; commit too long; vote; Welcome; VersionRefused; Done; Session;
+      SessionEnded; Committed; Refused; Snapshot; Changes; Counters; Pulsed; Moved; Heard; Error
+      malformed; Error no session; Error limit of the watch; Error limit of the commit; Welcome
+      of version 1; Pulsed settled; Pulsed of 2; Pulsed of 0; Pulsed too old; Moved to 2; half a
+      frame; a later reply; a broken reply; HTTP; early -> nothing
 )"},
     {State::Connecting, "after an attempt", Part::Plain, {"open", "connect failed", "due"}, R"(
   go_to -> Connecting #3 at 10.0.0.2, due some day
@@ -357,12 +358,13 @@ const std::vector<StateRow> kTable = {
   connected -> Handshake #2, due in 5000, sends opening, sends OpenSession
   connect failed -> Pausing, due soon
   connect refused -> Pausing, due soon: refused
+  disconnected -> Pausing, due soon: reset
   due -> Over, Failed: could not reach the store at 10.0.0.1:29500 within 60 s: no route
-  open; watch; unwatch; commit; commit too long; vote; disconnected; Welcome; VersionRefused;
-      Done; Session; SessionEnded; Committed; Refused; Snapshot; Changes; Counters; Pulsed;
-      Moved; Heard; Error malformed; Error no session; Error limit of the watch; Error limit of
-      the commit; Welcome of version 1; Pulsed settled; Pulsed of 2; Pulsed of 0; Pulsed too
-      old; Moved to 2; half a frame; a later reply; a broken reply; HTTP; early -> nothing
+  open; watch; unwatch; commit; commit too long; vote; Welcome; VersionRefused; Done; Session;
+      SessionEnded; Committed; Refused; Snapshot; Changes; Counters; Pulsed; Moved; Heard; Error
+      malformed; Error no session; Error limit of the watch; Error limit of the commit; Welcome
+      of version 1; Pulsed settled; Pulsed of 2; Pulsed of 0; Pulsed too old; Moved to 2; half a
+      frame; a later reply; a broken reply; HTTP; early -> nothing
 )"},
     {State::Connecting, "after a break", Part::Plain, way_up({"disconnected"}), R"(
   go_to -> Connecting #3 at 10.0.0.2, due some day
@@ -371,12 +373,13 @@ const std::vector<StateRow> kTable = {
   connected -> Handshake #2 again, session, due in 5000, sends opening, sends ResumeSession
   connect failed -> Pausing again, session, due soon: no route
   connect refused -> Pausing again, session, due soon, Down refused: refused
+  disconnected -> Pausing again, session, due soon
   due -> Connecting #3 again, session, due in 500
-  open; watch; unwatch; commit; commit too long; vote; disconnected; Welcome; VersionRefused;
-      Done; Session; SessionEnded; Committed; Refused; Snapshot; Changes; Counters; Pulsed;
-      Moved; Heard; Error malformed; Error no session; Error limit of the watch; Error limit of
-      the commit; Welcome of version 1; Pulsed settled; Pulsed of 2; Pulsed of 0; Pulsed too
-      old; Moved to 2; half a frame; a later reply; a broken reply; HTTP; early -> nothing
+  open; watch; unwatch; commit; commit too long; vote; Welcome; VersionRefused; Done; Session;
+      SessionEnded; Committed; Refused; Snapshot; Changes; Counters; Pulsed; Moved; Heard; Error
+      malformed; Error no session; Error limit of the watch; Error limit of the commit; Welcome
+      of version 1; Pulsed settled; Pulsed of 2; Pulsed of 0; Pulsed too old; Moved to 2; half a
+      frame; a later reply; a broken reply; HTTP; early -> nothing
 )"},
     {State::Connecting, "to another store", Part::Plain, way_up({"go_to"}), R"(
   go_to -> Connecting #3 at 10.0.0.2, due some day
@@ -385,12 +388,13 @@ const std::vector<StateRow> kTable = {
   connected -> Handshake #2 at 10.0.0.2, due some day, sends opening, sends OpenSession
   connect failed -> Stranded at 10.0.0.2, Down: no route
   connect refused -> Stranded at 10.0.0.2, Down refused: refused
+  disconnected -> Stranded at 10.0.0.2, Down: reset
   due -> Stranded at 10.0.0.2, Down: no answer
-  open; watch; unwatch; commit; commit too long; vote; disconnected; Welcome; VersionRefused;
-      Done; Session; SessionEnded; Committed; Refused; Snapshot; Changes; Counters; Pulsed;
-      Moved; Heard; Error malformed; Error no session; Error limit of the watch; Error limit of
-      the commit; Welcome of version 1; Pulsed settled; Pulsed of 2; Pulsed of 0; Pulsed too
-      old; Moved to 2; half a frame; a later reply; a broken reply; HTTP; early -> nothing
+  open; watch; unwatch; commit; commit too long; vote; Welcome; VersionRefused; Done; Session;
+      SessionEnded; Committed; Refused; Snapshot; Changes; Counters; Pulsed; Moved; Heard; Error
+      malformed; Error no session; Error limit of the watch; Error limit of the commit; Welcome
+      of version 1; Pulsed settled; Pulsed of 2; Pulsed of 0; Pulsed too old; Moved to 2; half a
+      frame; a later reply; a broken reply; HTTP; early -> nothing
 )"},
     {State::Handshake, "", Part::Plain, {"open", "connected"}, R"(
   go_to -> Connecting #2 at 10.0.0.2, due some day
@@ -922,12 +926,13 @@ const std::vector<StateRow> kTable = {
       0 settled
   connect failed -> Stranded at 10.0.0.2, Down: no route
   connect refused -> Stranded at 10.0.0.2, Down refused: refused
+  disconnected -> Stranded at 10.0.0.2, Down: reset
   due -> Stranded at 10.0.0.2, Down: no answer
-  open; watch; unwatch; commit; commit too long; disconnected; Welcome; VersionRefused; Done;
-      Session; SessionEnded; Committed; Refused; Snapshot; Changes; Counters; Pulsed; Moved;
-      Heard; Error malformed; Error no session; Error limit of the watch; Error limit of the
-      commit; Welcome of version 1; Pulsed settled; Pulsed of 2; Pulsed of 0; Pulsed too old;
-      Moved to 2; half a frame; a later reply; a broken reply; HTTP; early -> nothing
+  open; watch; unwatch; commit; commit too long; Welcome; VersionRefused; Done; Session;
+      SessionEnded; Committed; Refused; Snapshot; Changes; Counters; Pulsed; Moved; Heard; Error
+      malformed; Error no session; Error limit of the watch; Error limit of the commit; Welcome
+      of version 1; Pulsed settled; Pulsed of 2; Pulsed of 0; Pulsed too old; Moved to 2; half a
+      frame; a later reply; a broken reply; HTTP; early -> nothing
 )"},
     {State::Handshake, "founds", Part::Founds, {"go_to", "connected", "Welcome"}, R"(
   vote -> Handshake #1 at 10.0.0.2, proof, due some day
