@@ -77,12 +77,12 @@ void GuardianLoop::enter_next_group() {
 }
 
 void GuardianLoop::run() {
-  if (!agent_.flush()) return;
+  if (!agent_.flush()) return hear_last_words();
   set_command_line("drun-guardian");
   set_up_cgroups();
   spawners_.warm_up();
   for (;;) {
-    if (!agent_.flush()) return;
+    if (!agent_.flush()) return hear_last_words();
     excuse_itself();
     pollfd entries[] = {
         {agent_.fd(), static_cast<short>(POLLIN | (agent_.wants_write() ? POLLOUT : 0)), 0},
@@ -123,6 +123,19 @@ bool GuardianLoop::read_agent() {
       handle(std::move(*frame));
   }
   return result != Channel::Fill::Closed;
+}
+
+// The agent is gone, and nothing can be told to it. What it said before that may not have been read
+// yet: an agent may be killed before this process is ready. No worker is started any more.
+void GuardianLoop::hear_last_words() {
+  auto result = Channel::Fill::More;
+  while (result == Channel::Fill::More) {
+    result = agent_.fill();
+    while (const auto frame = agent_.next()) {
+      if (frame->type == wire::Type::End) ended_in_order_ = true;
+      will_.take(frame->type, frame->payload);
+    }
+  }
 }
 
 void GuardianLoop::handle(Frame frame) {

@@ -91,6 +91,7 @@ class GuardianLoop {
   };
 
   [[nodiscard]] bool read_agent();
+  void hear_last_words();
   void handle(Frame frame);
   void handle_environment(std::string_view payload);
   void handle_spawn(Frame frame);

@@ -16,6 +16,9 @@
 #include <gtest/gtest.h>
 
 #include "launcher/process/descendants.hpp"
+#include "launcher/process/excuse.hpp"
+#include "launcher/process/guardian_loop.hpp"
+#include "launcher/process/wire.hpp"
 #include "support/guardian_driver.hpp"
 
 namespace drun::process::test {
@@ -156,6 +159,26 @@ TEST_F(FarewellTest, IsSaidForAnAgentThatLeavesWithoutAWord) {
   const Job job = start_agent(listener.farewell(), Ending::Drops);
   expect_words_of_the_dead(job);
   EXPECT_TRUE(all_gone());
+}
+
+// The guardian takes a while until it is ready; it cannot say so to a dead agent.
+TEST_F(FarewellTest, IsSaidForAnAgentThatWasKilledBeforeItsGuardianWasReady) {
+  int ends[2];
+  ASSERT_EQ(::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends), 0);
+  FileDescriptor ours(ends[0]);
+  FileDescriptor theirs(ends[1]);
+  const std::string words = wire::encode(listener.farewell());
+  ASSERT_EQ(::send(ours.get(), words.data(), words.size(), 0), std::ssize(words));
+  ours.reset();
+  const Excuse excuse;
+  if (::fork() == 0) {
+    ::setpgid(0, 0);
+    guardian_main(std::move(theirs), {}, {}, ::getppid() + 1, excuse);  // it has no watchdog
+  }
+  theirs.reset();
+  const auto call = listener.await_call();
+  ASSERT_TRUE(call) << "nothing was said";
+  EXPECT_EQ(read_all(call.get()), kWords);
 }
 
 TEST_F(FarewellTest, IsNotSaidIfItWasTakenBack) {
