@@ -25,6 +25,14 @@ bool failed_alike(const std::vector<Failure>& failures, const Failure& root) {
   });
 }
 
+// Of two ranks that wait for one another, the one that gave its heartbeat earlier is late earlier,
+// maybe long before the other: nothing is known of nodes that have not told.
+bool all_tell_of_hangs(const State& state) {
+  const auto told = std::count_if(state.failures.begin(), state.failures.end(),
+                                  [](const Failure& each) { return each.summary.hung; });
+  return told + state.succeeded >= state.round.nodes;
+}
+
 // Nobody else that is there has cost a restart, but for those that are set aside: then it is the
 // node. If it was the same with another node at its place, it is the program.
 bool failed_by_itself(const State& state, const Config& config, const RoundDocument& round,
@@ -62,6 +70,7 @@ std::vector<SetAside> note_cost(const State& state, const Failure& root, const C
   const int code = failure.signal != 0 ? 0 : failure.exit_code;
   if (failure.timed_out || code == kCannotRun || code == kNotFound) return cleared;
   if (failed_alike(state.failures, root)) return cleared;
+  if (failure.clue.step && !all_tell_of_hangs(state)) return cleared;
   for (SetAside& each : round.set_aside) {
     if (each.cleared || each.ticket == ticket || each.rank != failure.rank ||
         each.cause != failure.cause)

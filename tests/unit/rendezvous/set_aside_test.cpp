@@ -73,21 +73,37 @@ TEST(SetAsideTest, WhatAllNodesDieOfIsTheProgram) {
   EXPECT_TRUE(rig.round.costs.empty());
 }
 
+FailureSummary late(int rank, int step) {
+  auto result = failure(rank, "gave no heartbeat after step " + std::to_string(step),
+                        "printed by rank " + std::to_string(rank));
+  result.hung = true;
+  result.clue.step = step;
+  return result;
+}
+
 // They say how far they have come: those that have come equally far wait for one another.
 TEST(SetAsideTest, OfNodesThatHangAtTheSameStepNobodyIsToBlame) {
-  const auto late = [](int rank, int step) {
-    auto result = failure(rank, "gave no heartbeat after step " + std::to_string(step),
-                          "printed by rank " + std::to_string(rank));
-    result.hung = true;
-    result.clue.step = step;
-    return result;
-  };
   Rig rig;
   for (int i = 0; i < 3; ++i)
     rig.fail({{"b", late(1, 3)}, {"c", late(2, 4)}, {"a", late(0, 3)}});
   EXPECT_TRUE(rig.round.costs.empty());
   for (int i = 0; i < 2; ++i)
     rig.fail({{"b", late(1, 3)}, {"c", late(2, 4)}, {"a", late(0, 4)}});
+  EXPECT_THAT(rig.why("b"), HasSubstr("failed first in 2 rounds"));
+}
+
+// The others may hang at the same step, and have given their last heartbeat later.
+TEST(SetAsideTest, WhoIsLateWithItsHeartbeatIsToBlameOnlyOnceTheOthersHaveTold) {
+  Rig rig;
+  rig.state.round.nodes = 3;
+  for (int i = 0; i < 3; ++i)
+    rig.fail({{"b", late(1, 3)}, {"a", late(0, 4)}});
+  for (int i = 0; i < 3; ++i)
+    rig.fail({{"b", late(1, 3)}, {"a", late(0, 4)}, {"c", failure(2, "exit code 1")}});
+  EXPECT_TRUE(rig.round.costs.empty());
+  rig.state.succeeded = 1;
+  for (int i = 0; i < 2; ++i)
+    rig.fail({{"b", late(1, 3)}, {"a", late(0, 4)}});
   EXPECT_THAT(rig.why("b"), HasSubstr("failed first in 2 rounds"));
 }
 
