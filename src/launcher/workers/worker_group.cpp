@@ -23,6 +23,8 @@ constexpr std::chrono::milliseconds kDrainLimit{1000};
 constexpr std::chrono::milliseconds kLastWordsLimit{200};
 // For what failed workers leave in files; the other nodes wait for the report.
 constexpr std::chrono::milliseconds kReadLimit{5'000};
+// The other nodes count from when they have heard of a failure, and then say what is to be stopped.
+constexpr std::chrono::milliseconds kToBeTold{1'000};
 
 Preparation refuse(std::size_t workers, const LaunchError& reason) {
   Preparation result;
@@ -351,7 +353,7 @@ void WorkerGroup::on_first_failure(process::WorkerId id, Time now) {
   if (hangs) {
     // What is stopped here would fail others that have not said yet that they hang, too.
     const auto others = fault->clue.others_within;
-    if (assignment_.group_world_size > 1 && others.count() > 0) stop_at_ = now + others;
+    if (assignment_.group_world_size > 1 && others.count() > 0) stop_at_ = now + others + kToBeTold;
     return;
   }
   const auto tail = output_.tail(id, kLastWordsLimit);
