@@ -141,7 +141,8 @@ Json to_json(const HangClue& clue) {
 void read(JsonReader& in, HangClue& clue) {
   std::int64_t others_ms = 0;
   in.flag("behind", clue.behind);
-  if (in.object("step") != nullptr) in.integer("step", clue.step.emplace(), -kMaxInt64, kMaxInt64);
+  if (in.object("step") != nullptr)
+    in.integer("step", clue.step.emplace(), std::numeric_limits<std::int64_t>::min(), kMaxInt64);
   in.integer("alike", clue.alike, 0, kMaxRanks);
   in.integer("others_ms", others_ms, 0, kOthersHang.count());
   clue.others_within = Milliseconds(others_ms);

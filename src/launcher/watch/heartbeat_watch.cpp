@@ -1,5 +1,6 @@
 #include "launcher/watch/heartbeat_watch.hpp"
 
+#include <algorithm>
 #include <utility>
 
 #include "base/exit_codes.hpp"
@@ -19,6 +20,11 @@ struct Watched {
   hang::Heartbeats::Seen seen;
   std::string file;
 };
+
+// Others take no negative step for one.
+std::int64_t told_step(const std::optional<std::int64_t>& step) {
+  return std::max<std::int64_t>(step.value_or(-1), -1);
+}
 
 }  // namespace
 
@@ -99,7 +105,7 @@ std::optional<status::RankBeat> HeartbeatWatch::behind() const {
   const auto span = heartbeats_.span();
   const auto rank = span ? rank_of(span->behind.worker) : std::nullopt;
   if (!rank) return std::nullopt;
-  return status::RankBeat{*rank, span->behind.step.value_or(-1), span->behind.quiet.count()};
+  return status::RankBeat{*rank, told_step(span->behind.step), span->behind.quiet.count()};
 }
 
 std::optional<rendezvous::BeatDocument> HeartbeatWatch::note(std::int64_t now_ms) const {
@@ -109,9 +115,9 @@ std::optional<rendezvous::BeatDocument> HeartbeatWatch::note(std::int64_t now_ms
   rendezvous::BeatDocument note;
   note.round = group_.round();
   note.rank = *rank;
-  note.step = span->behind.step.value_or(-1);
+  note.step = told_step(span->behind.step);
   note.time_ms = now_ms - span->behind.quiet.count();
-  note.most_step = span->ahead.step.value_or(-1);
+  note.most_step = told_step(span->ahead.step);
   note.most_time_ms = now_ms - span->ahead.quiet.count();
   return note;
 }

@@ -1,7 +1,9 @@
 // The documents in the store: what is written is read again, and damage is an error with a name.
 #include "rendezvous/documents.hpp"
 
+#include <cstdint>
 #include <functional>
+#include <limits>
 #include <string>
 #include <utility>
 #include <vector>
@@ -42,7 +44,7 @@ FailureSummary failure() {
   f.requeue = false;
   f.timed_out = true;
   f.hung = true;
-  f.clue = {true, -1, 3, Milliseconds(4'000)};
+  f.clue = {true, std::numeric_limits<std::int64_t>::min(), 3, Milliseconds(4'000)};
   f.highest_code = 139;
   return f;
 }

@@ -106,6 +106,20 @@ TEST_F(HeartbeatWatchTest, AHeartbeatNeedNotSayAStep) {
   EXPECT_EQ(watch_.behind()->step, -1);
 }
 
+// Of others -1 is that there is none, and less no step at all.
+TEST_F(HeartbeatWatchTest, ANegativeStepIsNoneForOthers) {
+  rig_.start(place_of(0, 1));
+  beat(0, "-9223372036854775808");
+  watch_.start();
+  ASSERT_TRUE(until_looked());
+  ASSERT_TRUE(watch_.behind());
+  EXPECT_EQ(watch_.behind()->step, -1);
+  const auto note = watch_.note(1'000'000);
+  ASSERT_TRUE(note);
+  EXPECT_EQ(note->step, -1);
+  EXPECT_EQ(note->most_step, -1);
+}
+
 TEST_F(HeartbeatWatchTest, WhoIsNotThereIsNotLate) {
   rig_.start(place_of(0, 1));
   beat(0, "1");
