@@ -1,4 +1,4 @@
-// A process that does nothing, in a group of its own as a worker is.
+// Processes that do nothing, in groups of their own as workers are.
 #pragma once
 
 #include <signal.h>
@@ -13,14 +13,7 @@ namespace drun::test {
 
 class WaitingProcess {
  public:
-  WaitingProcess() : pid_(::fork()) {
-    if (pid_ == 0) {
-      ::prctl(PR_SET_PDEATHSIG, SIGKILL);  // should the test be killed
-      for (;;)
-        ::pause();
-    }
-    ::setpgid(pid_, pid_);
-  }
+  WaitingProcess() : WaitingProcess(false) {}
   WaitingProcess(const WaitingProcess&) = delete;
   WaitingProcess& operator=(const WaitingProcess&) = delete;
   ~WaitingProcess() {
@@ -39,8 +32,24 @@ class WaitingProcess {
     return end.si_status;
   }
 
+ protected:
+  explicit WaitingProcess(bool busy) : pid_(::fork()) {
+    if (pid_ == 0) {
+      ::prctl(PR_SET_PDEATHSIG, SIGKILL);  // should the test be killed
+      for (volatile bool spins = busy;;)
+        if (!spins) ::pause();
+    }
+    ::setpgid(pid_, pid_);
+  }
+
  private:
   const pid_t pid_;
+};
+
+// One that spins, and nothing comes of it.
+class BusyProcess : public WaitingProcess {
+ public:
+  BusyProcess() : WaitingProcess(true) {}
 };
 
 }  // namespace drun::test

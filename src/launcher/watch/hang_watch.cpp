@@ -66,6 +66,7 @@ HangWatch::HangWatch(asio::io_context& io, std::optional<std::chrono::millisecon
   judge_.emplace(*timeout);
   desk_.emplace(io, [] {});
   aside_.emplace(io, [] {});
+  places_.emplace(io, [] {});
 }
 
 void HangWatch::start() {
@@ -76,6 +77,7 @@ void HangWatch::cancel() {
   timer_.set(std::nullopt);
   if (desk_) desk_->cancel();
   if (aside_) aside_->cancel();
+  if (places_) places_->cancel();
   if (dumps_) dumps_->cancel();
 }
 
@@ -157,7 +159,7 @@ void HangWatch::find_places(std::function<void(const std::vector<WaitingRank>&)>
   const auto last = std::make_shared<const hang::NodeLook>(judge_->last());
   const auto behind =
       collectives().stuck() ? collectives().stuck()->behind : std::vector<hang::RasRank>();
-  aside_->ask<Places>(
+  places_->ask<Places>(
       kPlacesLimit,
       [waiting, last, behind] {
         Places places;

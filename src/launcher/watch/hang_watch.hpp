@@ -68,8 +68,9 @@ class HangWatch {
   const std::function<void(const std::string&)> on_doubt_;
   std::optional<HangJudge> judge_;  // nullopt: nobody looks
   std::optional<FileDesk> desk_;
-  std::optional<FileDesk> aside_;  // for questions whose answer may take a while: looks go on
-  std::optional<FileDesk> dumps_;  // since they were asked for
+  std::optional<FileDesk> aside_;   // for NCCL, whose answer may take a while: looks go on
+  std::optional<FileDesk> places_;  // the other nodes wait for these: not behind NCCL
+  std::optional<FileDesk> dumps_;   // since they were asked for
   DeadlineTimer timer_;
 };
 

@@ -1,6 +1,11 @@
 #include "launcher/watch/hang_watch.hpp"
 
+#include <netinet/in.h>
+#include <sys/socket.h>
+
+#include <cerrno>
 #include <chrono>
+#include <cstdint>
 #include <functional>
 #include <optional>
 #include <string>
@@ -9,6 +14,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "base/file_descriptor.hpp"
 #include "support/group_rig.hpp"
 #include "support/patience.hpp"
 #include "support/waiting_process.hpp"
@@ -98,6 +104,57 @@ TEST_F(HangWatchTest, WhereTheyWaitIsFoundOfThoseThatRun) {
   ASSERT_TRUE(one);
   ASSERT_THAT(*one, SizeIs(1));
   EXPECT_EQ(one->at(0).pid, second_.pid());
+}
+
+// A service of NCCL's that takes the question, and keeps its answer.
+class SilentService {
+ public:
+  SilentService() {
+    sockaddr_in address{};
+    address.sin_family = AF_INET;
+    address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    socklen_t size = sizeof address;
+    ::bind(listener_.get(), reinterpret_cast<sockaddr*>(&address), size);
+    ::listen(listener_.get(), 1);
+    ::getsockname(listener_.get(), reinterpret_cast<sockaddr*>(&address), &size);
+    port_ = ntohs(address.sin_port);
+  }
+  [[nodiscard]] Endpoint endpoint() const { return {"127.0.0.1", port_}; }
+  [[nodiscard]] bool asked() {
+    if (!client_) client_.reset(::accept4(listener_.get(), nullptr, nullptr, SOCK_CLOEXEC));
+    return static_cast<bool>(client_);
+  }
+  // Its answer is still awaited.
+  [[nodiscard]] bool awaited() const {
+    char bytes[256];
+    ssize_t got = 0;
+    do
+      got = ::recv(client_.get(), bytes, sizeof bytes, MSG_DONTWAIT);
+    while (got > 0);
+    return got < 0 && errno == EAGAIN;
+  }
+
+ private:
+  const FileDescriptor listener_{::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0)};
+  FileDescriptor client_;
+  std::uint16_t port_ = 0;
+};
+
+// The leader waits for the places, a few seconds.
+TEST_F(HangWatchTest, WhereTheyWaitIsFoundWhileNcclIsAsked) {
+  SilentService nccl;
+  const drun::test::BusyProcess busy;
+  HangWatch watch(
+      io_, milliseconds(5'000), nccl.endpoint(), rig_.group, [](bool) {},
+      [](const std::string&) {});
+  rig_.start(place_of(0, 1), {busy.pid(), second_.pid()});
+  watch.start();
+  ASSERT_TRUE(until([&nccl] { return nccl.asked(); }));
+  std::vector<WaitingRank> found;
+  watch.find_places([&found](const auto& places) { found = places; });
+  ASSERT_TRUE(until([&found] { return !found.empty(); }));
+  EXPECT_TRUE(nccl.awaited());
+  watch.cancel();
 }
 
 TEST_F(HangWatchTest, WithoutATimeNobodyLooks) {
