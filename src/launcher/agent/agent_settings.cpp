@@ -97,7 +97,8 @@ rendezvous::Config rendezvous_config(const Options& options, const NodeIdentity&
     config.unfit = unfit_nodes;
     config.agreement["preflight"] = "strict";  // each must tell its facts before it joins
   }
-  if (options.hang_timeout && options.on_hang != OnHang::Restart)
+  // Whoever looks for hangs obeys it: by --hang-timeout, heartbeats or torch's timers.
+  if (options.on_hang != OnHang::Restart)
     config.agreement["on-hang"] = options.on_hang == OnHang::Stop ? "stop" : "report";
   std::string& conf = config.agreement["rdzv-conf"];
   conf = "successors=" + std::to_string(config.successors);

@@ -84,6 +84,17 @@ TEST(AgentSettingsTest, SaysWhereTheNodeIsAndToWhichGroupItBelongs) {
   EXPECT_FALSE(rendezvous_config({}, {}, seconds(9)).agreement.contains("replica-groups"));
 }
 
+// What is done about a hang: by a node that looks for them in any way.
+TEST(AgentSettingsTest, WhatBecomesOfAHangIsTheSameOnAllNodes) {
+  Options options;
+  EXPECT_FALSE(rendezvous_config(options, {}, seconds(9)).agreement.contains("on-hang"));
+  options.heartbeats.next = seconds(1);
+  options.on_hang = OnHang::Stop;
+  EXPECT_EQ(rendezvous_config(options, {}, seconds(9)).agreement.at("on-hang"), "stop");
+  options.on_hang = OnHang::Report;
+  EXPECT_EQ(rendezvous_config(options, {}, seconds(9)).agreement.at("on-hang"), "report");
+}
+
 TEST(AgentSettingsTest, EtcdIsNotLostButEndsSessions) {
   Options options;
   options.max_nodes = 2;
