@@ -1,13 +1,16 @@
 #include "launcher/agent/agent_settings.hpp"
 
+#include <algorithm>
 #include <chrono>
 #include <cstdint>
 #include <string_view>
 
 #include "base/addresses.hpp"
 #include "base/environment_variable.hpp"
+#include "hang/flight_recorder.hpp"
 #include "launcher/agent/facts_report.hpp"
 #include "launcher/backend/backend_settings.hpp"
+#include "launcher/watch/hang_watch.hpp"
 #include "rendezvous/documents.hpp"
 
 namespace drun::launcher {
@@ -23,6 +26,15 @@ std::int64_t unix_offset_ms() {
     return std::chrono::duration_cast<milliseconds>(time.time_since_epoch()).count();
   };
   return in_ms(std::chrono::system_clock::now()) - in_ms(std::chrono::steady_clock::now());
+}
+
+// How long a node may look at its workers before it begins to stop them.
+milliseconds look_limit(const Options& options) {
+  milliseconds limit{0};
+  if (options.looks_for_hangs() || options.stacks_after_failure) limit = options.stacks_limit;
+  if (options.looks_for_hangs() && hang::flight_recorder_of(options.inherited))
+    limit = std::max<milliseconds>(limit, HangWatch::kDumpsAtMost);
+  return limit;
 }
 
 }  // namespace
@@ -113,7 +125,7 @@ rendezvous::Config rendezvous_config(const Options& options, const NodeIdentity&
   const bool etcd = options.backend == Backend::Etcd;
   config.store_can_be_lost = !etcd && lease(options, node.hosting).has_value();
   config.sessions_can_end_early = etcd;
-  config.stop_timeout = options.shutdown_timeout + kStopMargin;
+  config.stop_timeout = options.shutdown_timeout + kStopMargin + look_limit(options);
   config.rank_order = options.rank_order;
   config.resize = options.resize;
   config.exit_code = options.exit_code;

@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include <chrono>
+#include <memory>
 #include <utility>
 
 #include "base/environment_variable.hpp"
@@ -131,16 +132,23 @@ std::function<void()> HangDesk::in_this_round(std::function<void()> act) const {
   };
 }
 
-// `go_on` is called at once if there are none.
+// `go_on` is called at once if there are none. While the ranks of the round write theirs, they are
+// not asked again.
 void HangDesk::ask_for_dumps(std::function<void()> go_on) {
   const auto recorder = hang::flight_recorder_of(parts_.options.inherited);
   if (!recorder) return go_on();
-  dumped_ = group_.round();
-  hangs_.ask_for_dumps(*recorder, [this, go_on = std::move(go_on)](const auto& dumps) {
+  const int round = group_.round();
+  if (dumped_ != round) after_dumps_.clear();  // nobody waits for an ended round
+  dumped_ = round;
+  after_dumps_.push_back(std::move(go_on));
+  if (after_dumps_.size() > 1) return;
+  hangs_.ask_for_dumps(*recorder, [this, round](const auto& dumps) {
     const std::string text = dumps ? hang::dumps_text(*dumps) : dumps.error().what();
     if (!text.empty()) say(text);
     if (dumps) dumps_.insert(dumps->files.begin(), dumps->files.end());
-    go_on();
+    if (round != dumped_) return;
+    for (const auto& each : std::exchange(after_dumps_, {}))
+      each();
   });
 }
 
@@ -148,12 +156,17 @@ void HangDesk::ask_for_dumps(std::function<void()> go_on) {
 bool HangDesk::hold(const rendezvous::StopAction& action, std::function<void()> go_on) {
   const int stop = ++held_;
   const bool wanted = action.hang && !action.immediately && action.signal == 0;
-  if (!wanted || dump_limit().count() == 0 || dumped_ == group_.round() || !group_.running())
+  const bool dumped = dumped_ == group_.round() && after_dumps_.empty();
+  if (!wanted || dump_limit().count() == 0 || dumped || !group_.running())
     return parts_.stacks.hold(action, std::move(go_on));
-  ask_for_dumps([this, stop, action, go_on = std::move(go_on)] {
-    // Another stop may have overtaken this one.
-    if (stop == held_ && !parts_.stacks.hold(action, go_on)) go_on();
+  // Side by side: the other nodes wait for this one no longer than for the slower of the two.
+  const auto over = [go_on = std::move(go_on), left = std::make_shared<int>(2)] {
+    if (--*left == 0) go_on();
+  };
+  ask_for_dumps([this, stop, over] {
+    if (stop == held_) over();  // another stop may have overtaken this one
   });
+  if (!parts_.stacks.hold(action, over)) over();
   return true;
 }
 

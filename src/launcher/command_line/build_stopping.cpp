@@ -53,8 +53,7 @@ void build_hangs(const cli::GivenFlags& flags, Options& options) {
   if (action == nullptr) return;
   options.on_hang =
       std::array{OnHang::Restart, OnHang::Stop, OnHang::Report}.at(parse_choice(*action));
-  const bool looks = timeout != nullptr || options.heartbeats.any() || options.file_timers;
-  if (!looks && options.on_hang != OnHang::Restart)
+  if (!options.looks_for_hangs() && options.on_hang != OnHang::Restart)
     refuse(*action,
            "nobody looks for hangs without --hang-timeout or a limit for heartbeats "
            "(--heartbeat-timeout)");

@@ -189,6 +189,10 @@ struct StopPolicy {
       hang_timeout;  // in which no rank of the job makes progress
   OnHang on_hang = OnHang::Restart;
   bool file_timers = false;  // TORCHELASTIC_ENABLE_FILE_TIMER: torch's timers are served
+
+  [[nodiscard]] bool looks_for_hangs() const {
+    return hang_timeout || heartbeats.any() || file_timers;
+  }
 };
 
 // Which failures are worth another try.

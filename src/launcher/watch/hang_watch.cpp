@@ -197,7 +197,7 @@ void HangWatch::ask_for_dumps(const hang::FlightRecorder& recorder,
   if (judge_) judge_->begin_to_overlook();
   if (!dumps_) dumps_.emplace(io_, [] {});
   dumps_->ask<hang::Dumps>(
-      2 * kDumpLimit,
+      kDumpsAtMost,
       [recorder, ranks] {
         about_to("ask for dumps by " + recorder.pipe);
         return hang::ask_for_dumps(recorder, ranks, kDumpLimit);

@@ -29,6 +29,8 @@ class HangWatch {
   // How long find_places() may take, and the ranks for their dumps.
   static constexpr std::chrono::seconds kPlacesLimit{3};
   static constexpr std::chrono::seconds kDumpLimit{5};
+  // And if a file system hangs in which they are.
+  static constexpr std::chrono::seconds kDumpsAtMost = 2 * kDumpLimit;
 
   // `group` must outlive this. `on_stalled` is called from the loop, with true when none of the
   // workers that run has made progress for `timeout`, and with false when one has again. Nullopt:

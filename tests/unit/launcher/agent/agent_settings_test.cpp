@@ -6,6 +6,7 @@
 #include <gtest/gtest.h>
 
 #include "launcher/signals/agent_signals.hpp"
+#include "launcher/watch/hang_watch.hpp"
 #include "rendezvous/documents.hpp"
 
 namespace drun::launcher {
@@ -93,6 +94,27 @@ TEST(AgentSettingsTest, WhatBecomesOfAHangIsTheSameOnAllNodes) {
   EXPECT_EQ(rendezvous_config(options, {}, seconds(9)).agreement.at("on-hang"), "stop");
   options.on_hang = OnHang::Report;
   EXPECT_EQ(rendezvous_config(options, {}, seconds(9)).agreement.at("on-hang"), "report");
+}
+
+// What a node does before the grace of its workers begins.
+TEST(AgentSettingsTest, ANodeThatLooksAtItsWorkersIsWaitedFor) {
+  Options options;
+  options.stacks_limit = seconds(4);
+  options.inherited = {"TORCH_NCCL_DEBUG_INFO_PIPE_FILE=/tmp/pipe_"};
+  const auto stop_timeout = [&options] {
+    return rendezvous_config(options, {}, seconds(9)).stop_timeout;
+  };
+  const auto none = stop_timeout();
+  options.stacks_after_failure = true;
+  EXPECT_EQ(stop_timeout(), none + seconds(4));
+  options.stacks_after_failure = false;
+  options.file_timers = true;
+  EXPECT_EQ(stop_timeout(), none + HangWatch::kDumpsAtMost) << "dumps are written beside it";
+  options.stacks_limit = seconds(40);
+  EXPECT_EQ(stop_timeout(), none + seconds(40));
+  options.inherited.clear();
+  options.stacks_limit = seconds(4);
+  EXPECT_EQ(stop_timeout(), none + seconds(4));
 }
 
 TEST(AgentSettingsTest, EtcdIsNotLostButEndsSessions) {

@@ -1,10 +1,16 @@
 #include "launcher/agent/hang_desk.hpp"
 
+#include <fcntl.h>
 #include <signal.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
+#include <atomic>
 #include <chrono>
+#include <cstddef>
+#include <fstream>
 #include <string>
 #include <utility>
 #include <vector>
@@ -12,9 +18,12 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "base/file_descriptor.hpp"
+#include "stacks/stack_report.hpp"
 #include "support/agent_parts.hpp"
 #include "support/group_rig.hpp"
 #include "support/patience.hpp"
+#include "support/temporary_directory.hpp"
 #include "support/waiting_process.hpp"
 
 namespace drun::launcher {
@@ -46,7 +55,8 @@ Options watched(OnHang on_hang) {
 
 class Desk {
  public:
-  explicit Desk(OnHang on_hang = OnHang::Restart) : parts(watched(on_hang)) {
+  explicit Desk(OnHang on_hang = OnHang::Restart) : Desk(watched(on_hang)) {}
+  explicit Desk(Options options) : parts(std::move(options)) {
     parts.on_news = [this](const WorkerNews& told, auto) {
       if (told.group.failure) failures.push_back(*told.group.failure);
     };
@@ -73,6 +83,11 @@ class Desk {
       return !failures.empty();
     });
   }
+  // How many lines that the user reads have it.
+  [[nodiscard]] std::ptrdiff_t lines_with(const std::string& text) const {
+    return std::count_if(parts.lines.begin(), parts.lines.end(),
+                         [&](const std::string& line) { return line.find(text) != line.npos; });
+  }
   // What hangs, as --events tells it: "rank 2: why".
   [[nodiscard]] std::vector<std::string> hangs() const {
     std::vector<std::string> result;
@@ -86,6 +101,7 @@ class Desk {
   test::AgentParts parts;
   std::vector<rendezvous::FailureSummary> failures;
   int news = 0;
+  std::atomic<int> looks = 0;  // for stacks
   ParticipantDriver driver{
       {parts.options, kHost, parts.status, parts.workers, parts.backend, parts.events},
       [](const rendezvous::Outcome&) {}};
@@ -97,7 +113,13 @@ class Desk {
                       parts.status,
                       [this]() -> const WorkerGroup& { return parts.workers.group(); },
                       [] {},
-                      {}}};
+                      {},
+                      [this](const LookRequest& request) -> Result<std::string> {
+                        ++looks;
+                        stacks::StackReport report;
+                        report.nodes.push_back(request.node);
+                        return to_json(report);
+                      }}};
   HangDesk desk{
       {parts.io, parts.options, parts.workers, driver, parts.events, parts.status, stacks, [this] {
          ++news;
@@ -216,6 +238,113 @@ TEST(HangDeskTest, WhatWasFoundOfARoundThatIsStoppedIsForNobody) {
   rig.desk.on_hang();
   ASSERT_TRUE(rig.until_failed());
   EXPECT_EQ(rig.news, 1) << "only the second time";
+}
+
+// ---- dumps of the flight recorder ----
+
+// A rank that reads its pipe; the test writes its dump.
+class Recorder {
+ public:
+  Recorder() {
+    const std::string pipe = folder_.file("pipe_0.pipe");
+    if (::mkfifo(pipe.c_str(), 0600) == 0)
+      reader_.reset(::open(pipe.c_str(), O_RDONLY | O_NONBLOCK));
+  }
+  [[nodiscard]] Options watched_by(std::chrono::milliseconds stacks_limit) const {
+    auto options = watched(OnHang::Restart);
+    options.stacks_limit = stacks_limit;
+    options.inherited = {"TORCH_NCCL_DEBUG_INFO_PIPE_FILE=" + folder_.file("pipe_"),
+                         "TORCH_NCCL_DEBUG_INFO_TEMP_FILE=" + folder_.file("trace_")};
+    return options;
+  }
+  // Whether it has been asked since the last call.
+  [[nodiscard]] bool asked() {
+    char byte = 0;
+    return ::read(reader_.get(), &byte, 1) == 1;
+  }
+  void write() const { std::ofstream(folder_.file("trace_0")) << "trace"; }
+
+ private:
+  const drun::test::TemporaryDirectory folder_;
+  FileDescriptor reader_;
+};
+
+rendezvous::StopAction stop_for_a_hang() {
+  rendezvous::StopAction stop;
+  stop.reason = "rank 7 on node3: hangs";
+  stop.failure = stop.hang = true;
+  return stop;
+}
+
+const std::string kWritten = "the flight recorder has written";
+
+TEST(HangDeskTest, AStopWaitsForDumpsAndStacksSideBySide) {
+  Recorder recorder;
+  Desk rig(recorder.watched_by(std::chrono::seconds(60)));
+  rig.run(place_of(0, 1), {kFirst, kSecond});
+  bool stopped = false;
+  ASSERT_TRUE(rig.desk.hold(stop_for_a_hang(), [&] { stopped = true; }));
+  ASSERT_TRUE(rig.parts.until([&] { return rig.lines_with("stacks") > 0; }));
+  EXPECT_EQ(rig.lines_with("flight recorder"), 0) << "the dumps are not there yet";
+  EXPECT_FALSE(stopped);
+  recorder.write();
+  ASSERT_TRUE(rig.parts.until([&] { return stopped; }));
+  EXPECT_EQ(rig.lines_with(kWritten), 1);
+}
+
+TEST(HangDeskTest, AStopThatIsOvertakenStopsNothingOnceTheDumpsAreThere) {
+  Recorder recorder;
+  Desk rig(recorder.watched_by(std::chrono::milliseconds(0)));
+  rig.run(place_of(0, 1), {kFirst, kSecond});
+  ASSERT_TRUE(rig.desk.hold(stop_for_a_hang(), [] { FAIL(); }));
+  rendezvous::StopAction now;
+  now.immediately = true;
+  EXPECT_FALSE(rig.desk.hold(now, [] { FAIL(); }));
+  recorder.write();
+  ASSERT_TRUE(rig.parts.until([&] { return rig.lines_with(kWritten) > 0; }));
+}
+
+TEST(HangDeskTest, WhileDumpsAreWrittenTheRanksAreNotAskedAgain) {
+  Recorder recorder;
+  Desk rig(recorder.watched_by(std::chrono::milliseconds(0)));
+  const WaitingProcess first;
+  const WaitingProcess second;
+  rig.run(place_of(0, 2), {first.pid(), second.pid()});
+  bool stopped = false;
+  for (const auto* each : {&first, &second})
+    rig.desk.on_timer({each->pid(), "epoch", SIGKILL});
+  EXPECT_TRUE(rig.desk.hold(stop_for_a_hang(), [&] { stopped = true; }));
+  ASSERT_TRUE(rig.parts.until([&] { return recorder.asked(); }));
+  EXPECT_EQ(rig.news, 0);
+  EXPECT_FALSE(stopped);
+  recorder.write();
+  ASSERT_TRUE(rig.parts.until([&] { return stopped; }));
+  EXPECT_EQ(rig.news, 2);
+  EXPECT_EQ(rig.lines_with(kWritten), 1);
+  EXPECT_FALSE(recorder.asked());
+  EXPECT_FALSE(rig.desk.hold(stop_for_a_hang(), [] { FAIL(); })) << "they are there";
+}
+
+// Only of the round in which they were asked for.
+TEST(HangDeskTest, DumpsOfAnEndedRoundKeepNobodyWaiting) {
+  Recorder recorder;
+  Desk rig(recorder.watched_by(std::chrono::milliseconds(0)));
+  const WaitingProcess worker;
+  rig.run(place_of(0, 1), {worker.pid(), kSecond});
+  rig.desk.on_timer({worker.pid(), "epoch", SIGKILL});
+  ASSERT_TRUE(rig.parts.until([&] { return recorder.asked(); }));
+  rig.parts.workers.stop(rendezvous::StopAction{});
+  rig.parts.runner.report(process::Stopped{});
+  rig.parts.turn();
+  rig.run(place_of(0, 1, 2), {worker.pid(), kSecond});
+  bool stopped = false;
+  EXPECT_TRUE(rig.desk.hold(stop_for_a_hang(), [&] { stopped = true; }));
+  recorder.write();
+  ASSERT_TRUE(rig.parts.until([&] { return recorder.asked(); })) << "the new ranks are asked";
+  EXPECT_FALSE(stopped);
+  recorder.write();
+  ASSERT_TRUE(rig.parts.until([&] { return stopped; }));
+  EXPECT_EQ(rig.news, 0) << "of the ended round";
 }
 
 TEST(HangDeskTest, WithoutALimitNothingIsKnown) {
