@@ -69,9 +69,9 @@ void HangDesk::on_late(const std::vector<HungRank>& late) {
 // This node has found them, and no other one knows of it yet.
 void HangDesk::on_found(std::vector<HungRank> hung) {
   const StopPolicy& policy = parts_.options;
-  if (policy.on_hang == OnHang::Report)
-    for (const HungRank& rank : hung)
-      warn(rank);
+  // Whatever ends the job before the round is stopped for it: this has been said.
+  for (const HungRank& rank : hung)
+    warn(rank);
   for (HungRank& rank : hung) {
     rank.fault.for_good = policy.on_hang == OnHang::Stop;
     rank.fault.clue.others_within += dump_limit();
@@ -79,7 +79,8 @@ void HangDesk::on_found(std::vector<HungRank> hung) {
   ask_for_dumps(in_this_round([this, hung = std::move(hung)] {
     const StopPolicy& to_do = parts_.options;
     if (to_do.on_hang != OnHang::Report) return fail(hung);
-    if (to_do.stacks_limit.count() > 0) parts_.stacks.show();
+    // Other nodes may show theirs in the same moment.
+    if (to_do.stacks_limit.count() > 0) parts_.stacks.show(AgentStacks::Whose::OfNode);
   }));
 }
 

@@ -36,9 +36,9 @@ int AgentStacks::nodes_of_round() const {
   return group.has_workers() ? group.assignment().group_world_size : 1;
 }
 
-void AgentStacks::show() {
+void AgentStacks::show(Whose whose) {
   if (!parts_.group().has_workers()) return log::info("received SIGQUIT: no worker runs here now");
-  job_.ask(StackWish(), nodes_of_round(),
+  job_.ask(StackWish(), whose == Whose::OfJob ? nodes_of_round() : 1,
            [this](const Result<std::string>& report) { show(report, nullptr); });
 }
 

@@ -55,8 +55,9 @@ class AgentStacks {
     return job_.on_event(event);
   }
 
-  // Of all nodes, to whoever sees what this one says.
-  void show();
+  enum class Whose { OfJob, OfNode };
+  // To whoever sees what this node says.
+  void show(Whose whose = Whose::OfJob);
   // Of this node or of all, as JSON: `say` is called once, at once or from the loop.
   void answer(bool whole_job, bool unwind, const std::function<void(const std::string& text)>& say);
   // Of all nodes, as `drunctl stacks` shows them: `done` is called once, at once or from the loop.

@@ -23,6 +23,7 @@
 #include "support/agent_parts.hpp"
 #include "support/group_rig.hpp"
 #include "support/patience.hpp"
+#include "support/recorded_key_value.hpp"
 #include "support/temporary_directory.hpp"
 #include "support/waiting_process.hpp"
 
@@ -145,6 +146,8 @@ TEST(HangDeskTest, ATimerThatKillsItsWorkerFailsIt) {
   EXPECT_EQ(rig.failures[0].cause, kWhy);
   EXPECT_TRUE(rig.failures[0].hung);
   EXPECT_EQ(::kill(worker.pid(), 0), 0) << "its stacks are to be seen first";
+  EXPECT_THAT(rig.parts.lines, ElementsAre("drun: warning: rank 3: " + kWhy + "\n"))
+      << "the job may end by something else before the round is stopped for it";
 }
 
 TEST(HangDeskTest, AnotherSignalGoesToTheProcess) {
@@ -238,6 +241,22 @@ TEST(HangDeskTest, WhatWasFoundOfARoundThatIsStoppedIsForNobody) {
   rig.desk.on_hang();
   ASSERT_TRUE(rig.until_failed());
   EXPECT_EQ(rig.news, 1) << "only the second time";
+}
+
+// Others may have found the same, and show theirs.
+TEST(HangDeskTest, ANodeThatOnlyReportsShowsItsOwnStacks) {
+  auto options = watched(OnHang::Report);
+  options.stacks_limit = std::chrono::seconds(60);
+  Desk rig(std::move(options));
+  const WaitingProcess worker;
+  drun::test::RecordedKeyValue store;
+  rig.stacks.listen(store);
+  rig.run(place_of(1, 2), {kFirst, worker.pid()});
+  (void)store.take();
+  rig.desk.on_timer({worker.pid(), "epoch", SIGKILL});
+  ASSERT_TRUE(rig.parts.until([&] { return rig.lines_with("stacks") > 0; }));
+  EXPECT_THAT(store.take(), IsEmpty()) << "no other node is asked";
+  rig.stacks.forget_store();
 }
 
 // ---- dumps of the flight recorder ----
