@@ -288,6 +288,14 @@ class Recorder {
   FileDescriptor reader_;
 };
 
+// What is written before counts for none.
+bool until_asked(Desk& rig, Recorder& recorder) {
+  return drun::test::eventually([&] {
+    rig.parts.turn();
+    return recorder.asked();
+  });
+}
+
 rendezvous::StopAction stop_for_a_hang() {
   rendezvous::StopAction stop;
   stop.reason = "rank 7 on node3: hangs";
@@ -306,6 +314,7 @@ TEST(HangDeskTest, AStopWaitsForDumpsAndStacksSideBySide) {
   ASSERT_TRUE(rig.parts.until([&] { return rig.lines_with("stacks") > 0; }));
   EXPECT_EQ(rig.lines_with("flight recorder"), 0) << "the dumps are not there yet";
   EXPECT_FALSE(stopped);
+  ASSERT_TRUE(until_asked(rig, recorder));
   recorder.write();
   ASSERT_TRUE(rig.parts.until([&] { return stopped; }));
   EXPECT_EQ(rig.lines_with(kWritten), 1);
@@ -319,6 +328,7 @@ TEST(HangDeskTest, AStopThatIsOvertakenStopsNothingOnceTheDumpsAreThere) {
   rendezvous::StopAction now;
   now.immediately = true;
   EXPECT_FALSE(rig.desk.hold(now, [] { FAIL(); }));
+  ASSERT_TRUE(until_asked(rig, recorder));
   recorder.write();
   ASSERT_TRUE(rig.parts.until([&] { return rig.lines_with(kWritten) > 0; }));
 }
@@ -333,7 +343,7 @@ TEST(HangDeskTest, WhileDumpsAreWrittenTheRanksAreNotAskedAgain) {
   for (const auto* each : {&first, &second})
     rig.desk.on_timer({each->pid(), "epoch", SIGKILL});
   EXPECT_TRUE(rig.desk.hold(stop_for_a_hang(), [&] { stopped = true; }));
-  ASSERT_TRUE(rig.parts.until([&] { return recorder.asked(); }));
+  ASSERT_TRUE(until_asked(rig, recorder));
   EXPECT_EQ(rig.news, 0);
   EXPECT_FALSE(stopped);
   recorder.write();
@@ -351,7 +361,7 @@ TEST(HangDeskTest, DumpsOfAnEndedRoundKeepNobodyWaiting) {
   const WaitingProcess worker;
   rig.run(place_of(0, 1), {worker.pid(), kSecond});
   rig.desk.on_timer({worker.pid(), "epoch", SIGKILL});
-  ASSERT_TRUE(rig.parts.until([&] { return recorder.asked(); }));
+  ASSERT_TRUE(until_asked(rig, recorder));
   rig.parts.workers.stop(rendezvous::StopAction{});
   rig.parts.runner.report(process::Stopped{});
   rig.parts.turn();
@@ -359,7 +369,7 @@ TEST(HangDeskTest, DumpsOfAnEndedRoundKeepNobodyWaiting) {
   bool stopped = false;
   EXPECT_TRUE(rig.desk.hold(stop_for_a_hang(), [&] { stopped = true; }));
   recorder.write();
-  ASSERT_TRUE(rig.parts.until([&] { return recorder.asked(); })) << "the new ranks are asked";
+  ASSERT_TRUE(until_asked(rig, recorder)) << "the new ranks are asked";
   EXPECT_FALSE(stopped);
   recorder.write();
   ASSERT_TRUE(rig.parts.until([&] { return stopped; }));
