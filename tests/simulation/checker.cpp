@@ -182,6 +182,10 @@ void Checker::on_applied(int writer, const Transaction& transaction) {
                              !refused_.contains(node.config.ticket);
         }
       }
+      if (document && document->failure && document->failure->hung)
+        if (const auto at = rounds_.find(document->failed); at != rounds_.end())
+          at->second.told_hangs.try_emplace(writer,
+                                            ToldHang{scheduler_.now(), document->failure->clue});
       if (document) note_forgotten(node, *document);
       silent_.erase(writer);
     }
@@ -472,6 +476,43 @@ void Checker::check_stop(const RoundDocument& document) {
   });
   if (document.cause == Cause::Resize && others < plan_.node_step)
     fail(name + " was stopped for less than a step");
+  if (document.cause != Cause::Failure) return;
+  at->second.root = document.root;
+  if (is_calm(round)) check_hang_stop(round, document.root);
+}
+
+bool Checker::is_calm(const Round& round) const {
+  const bool busy = std::any_of(plan_.steps.begin(), plan_.steps.end(), [](const Step& step) {
+    return step.fault == Fault::Busy || step.fault == Fault::StoreFull;
+  });
+  const bool trouble = std::any_of(nodes_.begin(), nodes_.end(), [](const auto& node) {
+    return !node->running || node->was_in_trouble || node->told_to_stop || node->told_to_go;
+  });
+  return !busy && !trouble && !store_failed_ && !set_back_ && !strangers_ && forgotten_.empty() &&
+         !lost_a_node(round);
+}
+
+// Which node noticed first says nothing: the others have their time to tell, and who is behind is
+// the root cause.
+void Checker::check_hang_stop(const Round& round, const std::string& root) {
+  if (round.told_hangs.empty() || round.failed != round.hung) return;
+  const int heard = static_cast<int>(round.told_hangs.size() + round.succeeded.size());
+  Time first = Time::max();
+  Time until = Time::max();
+  bool behind = false;
+  for (const auto& [node, told] : round.told_hangs) {
+    first = std::min(first, told.at);
+    behind |= told.clue.behind && long_before(told.at + writing_time(), scheduler_.now());
+  }
+  for (const auto& [node, told] : round.told_hangs)
+    until = std::min(until, first + told.clue.others_within);
+  if (round.nodes > 1 && heard < round.nodes && scheduler_.now() < until)
+    fail("a round was stopped for a hang before all nodes could tell of theirs");
+  const Node* blamed = find(root);
+  const auto told =
+      blamed == nullptr ? round.told_hangs.end() : round.told_hangs.find(blamed->number);
+  if (behind && (told == round.told_hangs.end() || !told->second.clue.behind))
+    fail("a rank is behind, and another one is to blame");
 }
 
 void Checker::check_outcome(const std::string& writer) {
@@ -490,6 +531,10 @@ void Checker::check_outcome(const std::string& writer) {
     if (last.restart_count < plan_.max_restarts) fail("failed with restarts left");
     if (!outcome_->failure || outcome_->exit_code != outcome_->failure->shell_code())
       fail("the exit code is not the root cause's");
+    const auto root = last.seats.find(last.root);
+    if (outcome_->failure && root != last.seats.end() && is_calm(last) &&
+        outcome_->failure->group_rank != root->second.assignment.group_rank)
+      fail("the job ends for another failure than its last round");
   }
   if (outcome_->end == End::NodesLost) {
     const bool brief = !rounds_.empty() && may_be_brief(rounds_.rbegin()->second);
@@ -528,8 +573,11 @@ void Checker::check_outcome(const std::string& writer) {
   }
 }
 
-void Checker::on_failure_reported(int node, int round) {
-  if (const auto at = rounds_.find(round); at != rounds_.end()) at->second.failed.insert(node);
+void Checker::on_failure_reported(int node, int round, bool hung) {
+  const auto at = rounds_.find(round);
+  if (at == rounds_.end()) return;
+  at->second.failed.insert(node);
+  if (hung) at->second.hung.insert(node);
 }
 
 // Its workers are of the round that was published under their number, not of another with the same

@@ -56,7 +56,7 @@ class Checker {
           const std::vector<std::unique_ptr<Node>>& nodes);
 
   void on_applied(int writer, const rendezvous::Transaction& transaction);
-  void on_failure_reported(int node, int round);
+  void on_failure_reported(int node, int round, bool hung);
   void on_success_reported(int node, int round);
   // The node is told that its round hangs.
   void on_hang(Node& node);
@@ -92,6 +92,10 @@ class Checker {
     std::optional<Time> lost;  // since then the store has forgotten it
     std::set<int> seen;        // by these nodes, which were in touch until then
   };
+  struct ToldHang {
+    Time at{};
+    rendezvous::HangClue clue;
+  };
   struct Round {
     std::map<std::string, Seat> seats;  // by ticket
     int nodes = 0;
@@ -108,8 +112,11 @@ class Checker {
     // When it was begun, nodes had told of these, which the store has forgotten: others of them may
     // have workers.
     std::vector<rendezvous::Assignment> warned;
-    bool spared = false;   // the leader knew of a node that goes: no failure counts
-    std::set<int> failed;  // nodes that reported a failure
+    bool spared = false;                 // the leader knew of a node that goes: no failure counts
+    std::set<int> failed;                // nodes that reported a failure
+    std::set<int> hung;                  // those of them whose ranks hang
+    std::map<int, ToldHang> told_hangs;  // by node, as the store has them
+    std::string root;                    // the ticket of the node that it was stopped for
     std::set<int> succeeded;
     std::set<int> started;
   };
@@ -118,7 +125,10 @@ class Checker {
   void check_network(const Round& before, const Round& after, int number);
   void check_order(const Round& before, const Round& after, int number);
   void check_stop(const rendezvous::RoundDocument& document);
+  void check_hang_stop(const Round& round, const std::string& root);
   void check_outcome(const std::string& writer);
+  // Nothing but what its ranks do ends it.
+  [[nodiscard]] bool is_calm(const Round& round) const;
   void check_leaves(const Node& writer, const Round& before, const Round& after, int number);
   void note_end(const Node& writer, Round& round);
   // It ran for less than the job's min_runtime: for certain, or perhaps.

