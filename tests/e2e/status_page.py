@@ -235,17 +235,17 @@ class Stacks(unittest.TestCase):
         with Job("--status-listen", "0", "--nproc-per-node", "2", *STAY, DRUN_TOKEN=TOKEN) as job:
             port = job.port()
             eventually(lambda: get(port, "/readyz")[0] == 200)
-            codes = []
-            threads = [threading.Thread(target=lambda: codes.append(post(port)[0])) for _ in range(8)]
-            for thread in threads:
-                thread.start()
-            # Connections without a request push out one another, and nobody who waits for an answer.
-            with contextlib.ExitStack() as idle:
+            request = f"POST /stacks HTTP/1.1\r\nHost: 127.0.0.1\r\nAuthorization: Bearer {TOKEN}\r\nContent-Length: 0\r\n\r\n"
+            with contextlib.ExitStack() as opened:
+                connect = lambda: opened.enter_context(socket.create_connection(("127.0.0.1", port), timeout=PATIENCE))
+                asking = [connect() for _ in range(8)]
+                for each in asking:
+                    each.sendall(request.encode())
+                # Connections without a request push out one another, and nobody who waits for an answer.
                 for _ in range(100):
-                    idle.enter_context(socket.create_connection(("127.0.0.1", port)))
-                for thread in threads:
-                    thread.join()
-        self.assertEqual(codes, [200] * 8)
+                    connect()
+                codes = [b"".join(iter(lambda: each.recv(65536), b"")).split()[1] for each in asking]
+        self.assertEqual(codes, [b"200"] * 8)
 
     def test_without_a_token_there_is_none(self):
         with Job("--status-listen", "0", *STAY) as job:

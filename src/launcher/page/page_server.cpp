@@ -46,7 +46,7 @@ class PageServer::Caller : public std::enable_shared_from_this<Caller> {
   void start(FileDescriptor socket) {
     if (!give(std::move(socket), socket_)) return end();
     set_limit(server_->limits_.request, [this] { send(refusal(408)); });
-    wait_for_bytes();
+    read();  // a request that is there already is not idle when others come
   }
 
   void send(const HttpAnswer& answer, bool head_only = false) {
