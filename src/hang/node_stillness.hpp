@@ -26,9 +26,9 @@ class NodeStillness {
   // stopped or the kernel gave no answer, is not counted; after a long pause, and when a rank has
   // ended, all begins anew.
   void on_look(NodeLook look);
-  // What happens between these two is not of the ranks' own doing: they are asked for something, or
-  // held to be looked at. Looks meanwhile tell nothing, and their time is not counted; nor do
-  // `more` looks after that. May be nested.
+  // What happens between these two is not of the ranks' own doing: they are asked for something.
+  // Looks meanwhile tell nothing, and their time is not counted; nor do `more` looks after that.
+  // May be nested.
   void begin_to_overlook() { ++overlookers_; }
   void end_to_overlook(int more);
   // The last one.

@@ -95,13 +95,17 @@ void HangWatch::look() {
     on_look({Clock::now(), {}});
     return timer_.set(Clock::now() + judge_->interval());
   }
+  // Soon again: looks must not be far from one another.
+  const auto again = judge_->interval() / 4;
+  if (holders_ > 0) return timer_.set(Clock::now() + again);
   const auto before = std::make_shared<const hang::NodeLook>(judge_->last());
   desk_->ask<hang::NodeLook>(
       kLookLimit,
       [ranks = std::move(ranks), before, port = group_.assignment().master_port] {
         return hang::look_at(ranks, *before, port);
       },
-      [this](Result<hang::NodeLook> looked) {
+      [this, again, holds = holds_](Result<hang::NodeLook> looked) {
+        if (holds != holds_) return timer_.set(Clock::now() + again);
         timer_.set(Clock::now() + (looked ? judge_->interval() : HangJudge::kAgainAfterHanging));
         if (looked) return on_look(std::move(*looked));
         obey(judge_->on_blind_look());
@@ -138,11 +142,8 @@ void HangWatch::obey(const HangJudge::Verdict& verdict) {
 }
 
 void HangWatch::on_held(bool held) {
-  if (!judge_) return;
-  if (held)
-    judge_->begin_to_overlook();
-  else
-    judge_->end_to_overlook(0);
+  holders_ += held ? 1 : -1;
+  if (held) ++holds_;
 }
 
 const hang::StuckCollectives& HangWatch::collectives() const {

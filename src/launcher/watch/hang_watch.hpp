@@ -51,7 +51,8 @@ class HangWatch {
   // calls `told` from the loop; within some seconds. Without `timeout`, too.
   void ask_for_dumps(const hang::FlightRecorder& recorder,
                      std::function<void(const Result<hang::Dumps>&)> told);
-  // drun's own helper stops the workers to take their stacks; it has let them go.
+  // drun's own helper stops the workers to take their stacks; it has let them go. A look that meets
+  // it tells nothing of the workers, and is not counted.
   void on_held(bool held);
   // What NCCL has said of the job's collectives; before it was asked, nothing.
   [[nodiscard]] const hang::StuckCollectives& collectives() const;
@@ -69,6 +70,8 @@ class HangWatch {
   const std::function<void(bool)> on_stalled_;
   const std::function<void(const std::string&)> on_doubt_;
   std::optional<HangJudge> judge_;  // nullopt: nobody looks
+  int holders_ = 0;                 // helpers that hold workers now
+  int holds_ = 0;                   // times that one began
   std::optional<FileDesk> desk_;
   std::optional<FileDesk> aside_;   // for NCCL, whose answer may take a while: looks go on
   std::optional<FileDesk> places_;  // the other nodes wait for these: not behind NCCL

@@ -188,8 +188,8 @@ TEST_F(NodeStillnessTest, WhatRanksWereAskedForIsNoLifeOfTheirs) {
   EXPECT_FALSE(rule_.stalled());
 }
 
-// Whoever asks for stacks again and again makes no working job look like one that hangs.
-TEST_F(NodeStillnessTest, TimeInWhichRanksAreHeldIsNotCounted) {
+// Whoever asks for dumps again and again makes no working job look like one that hangs.
+TEST_F(NodeStillnessTest, TimeInWhichLooksTellNothingIsNotCounted) {
   look();
   after(seconds(50));
   rule_.begin_to_overlook();

@@ -81,6 +81,26 @@ TEST_F(HangWatchTest, WorkersThatWaitHangAndThoseThatAreStoppedDoNot) {
   EXPECT_THAT(doubts_, IsEmpty());
 }
 
+TEST_F(HangWatchTest, WhileTheyAreHeldNothingIsFound) {
+  rig_.start(place_of(0, 1), {first_.pid(), second_.pid()});
+  watch_.on_held(true);
+  watch_.start();
+  io_.run_for(kTimeout * 5 / 2);
+  EXPECT_THAT(stalled_, IsEmpty());
+  watch_.on_held(false);
+  ASSERT_TRUE(until([this] { return !stalled_.empty(); }));
+  // Later looks do not take what the helper did for progress.
+  for (int i = 0; i < 5; ++i) {
+    watch_.on_held(true);
+    io_.restart();
+    io_.run_for(kTimeout / 20);
+    watch_.on_held(false);
+    io_.restart();
+    io_.run_for(kTimeout / 5);
+  }
+  EXPECT_THAT(stalled_, ElementsAre(true));
+}
+
 TEST_F(HangWatchTest, WorkersOfWhichNotAllHaveBeenStartedDoNotHang) {
   rig_.start(place_of(0, 1), {first_.pid()});
   watch_.start();
