@@ -105,6 +105,8 @@ std::optional<status::RankBeat> HeartbeatWatch::behind() const {
   const auto span = heartbeats_.span();
   const auto rank = span ? rank_of(span->behind.worker) : std::nullopt;
   if (!rank) return std::nullopt;
+  const bool alone = span->behind.worker == span->ahead.worker;
+  if (!alone && span->behind.step && span->behind.step == span->ahead.step) return std::nullopt;
   return status::RankBeat{*rank, told_step(span->behind.step), span->behind.quiet.count()};
 }
 

@@ -37,9 +37,10 @@ class HeartbeatWatch {
   // Looks from now on; without limits it does nothing.
   void start();
   void cancel();
-  // Of the workers that run, as the last look has found it; nullopt: none has given a heartbeat.
+  // Of the workers that run, as the last look has found it; nullopt: none has given a heartbeat, or
+  // all are at one step.
   [[nodiscard]] std::optional<status::RankBeat> behind() const;
-  // The same, and who is ahead, for other nodes. `now_ms`: Unix milliseconds.
+  // Who is behind and who is ahead, for other nodes. `now_ms`: Unix milliseconds.
   [[nodiscard]] std::optional<rendezvous::BeatDocument> note(std::int64_t now_ms) const;
 
  private:

@@ -92,6 +92,9 @@ TEST_F(HeartbeatWatchTest, WhoIsFurthestBehindIsKnownByItsRank) {
   EXPECT_EQ(watch_.behind()->rank, 3);
   EXPECT_EQ(watch_.behind()->step, 41);
   EXPECT_GE(watch_.behind()->age_ms, 0);
+  beat(1, "42");
+  ASSERT_TRUE(until_looked(4));
+  EXPECT_FALSE(watch_.behind()) << "who came first waits for the others";
   (void)rig_.group.stop(false, rig_.now);
   EXPECT_FALSE(watch_.behind()) << "they are being stopped";
 }
