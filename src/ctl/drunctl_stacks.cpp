@@ -117,7 +117,7 @@ int stacks_at(const CtlOptions& options, const std::optional<std::string>& job, 
     if (nodes == 0 || each.outcome) continue;
     any = true;
     const auto report = look_through_store(*query, each.id, static_cast<std::size_t>(nodes),
-                                           options.quick, deadline);
+                                           each.round.number, options.quick, deadline);
     if (!report) return failed(report.error());
     print(shown_as(options, each.id, *report));
   }

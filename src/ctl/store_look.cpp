@@ -34,12 +34,13 @@ class StoreLook {
       : query_(query), keys_(job), deadline_(deadline) {}
 
   // Of as many nodes as there are.
-  Result<StackReport> take(std::size_t nodes, bool quick) {
+  Result<StackReport> take(std::size_t nodes, int round, bool quick) {
     stacks::JobLook look;
     look.id = random_name(16);
     look.unwind = !quick;
     look.limit = kNodeLimit;
     look.longest = stacks::longest_answer(nodes);
+    look.round = round;
     auto watched = read_documents(query_, keys_.answers_to(look.id), deadline_);
     if (!watched) return watched.error();
     // An interrupted drunctl must leave no request behind, which agents would obey later. The
@@ -101,8 +102,9 @@ class StoreLook {
 }  // namespace
 
 Result<StackReport> look_through_store(ControlQuery& query, const std::string& job,
-                                       std::size_t nodes, bool quick, Deadline deadline) {
-  return StoreLook(query, job, deadline).take(nodes, quick);
+                                       std::size_t nodes, int round, bool quick,
+                                       Deadline deadline) {
+  return StoreLook(query, job, deadline).take(nodes, round, quick);
 }
 
 }  // namespace drun::ctl

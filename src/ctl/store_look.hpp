@@ -11,10 +11,11 @@
 
 namespace drun::ctl {
 
-// Of as many nodes as there are; those that give no answer in time are counted in a note.
+// Of the nodes of this round, of which there are so many; those that give no answer in time are
+// counted in a note.
 [[nodiscard]] Result<stacks::StackReport> look_through_store(store::ControlQuery& query,
                                                              const std::string& job,
-                                                             std::size_t nodes, bool quick,
-                                                             Deadline deadline);
+                                                             std::size_t nodes, int round,
+                                                             bool quick, Deadline deadline);
 
 }  // namespace drun::ctl

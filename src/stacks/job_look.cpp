@@ -22,11 +22,9 @@ std::size_t longest_answer(std::size_t nodes) {
 }
 
 std::string encode(const JobLook& look) {
-  return nlohmann::json{{"id", look.id},
-                        {"unwind", look.unwind},
-                        {"limit_ms", look.limit.count()},
-                        {"last", look.last},
-                        {"longest", look.longest}}
+  return nlohmann::json{
+      {"id", look.id},     {"unwind", look.unwind},   {"limit_ms", look.limit.count()},
+      {"last", look.last}, {"longest", look.longest}, {"round", look.round}}
       .dump();
 }
 
@@ -44,6 +42,7 @@ std::optional<JobLook> decode_job_look(std::string_view text) {
     look.last = object.at("last").get<bool>();
     look.longest =
         std::clamp(object.at("longest").get<std::size_t>(), kShortestAnswer, kLongestAnswer);
+    look.round = object.at("round").get<int>();
   } catch (const nlohmann::json::exception&) {
     return std::nullopt;
   }

@@ -25,6 +25,7 @@ struct JobLook {
   // The workers are about to be stopped: whoever has looked at them for that says what it saw.
   bool last = false;
   std::size_t longest = kLongestAnswer;
+  int round = 0;  // only its nodes are asked: one that was set aside still has an older one
 };
 [[nodiscard]] std::string encode(const JobLook& look);
 // Nothing if it is none.

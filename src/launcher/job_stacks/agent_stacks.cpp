@@ -19,7 +19,7 @@ AgentStacks::AgentStacks(Parts parts)
                                 std::chrono::steady_clock::now());
           },
           parts_.look, parts_.held),
-      job_(parts_.io, desk_, parts_.options.run_id),
+      job_(parts_.io, desk_, parts_.options.run_id, [this] { return parts_.group().round(); }),
       last_look_({parts_.io, parts_.options,
                   [this](const StackWish& wish, StackDesk::Done done) {
                     desk_.take(wish, std::move(done));

@@ -28,10 +28,14 @@ constexpr std::size_t kMostWrites = 100;
 
 }  // namespace
 
-JobStacks::JobStacks(asio::io_context& io, StackDesk& desk, std::string_view job)
-    : io_(io), desk_(desk), keys_(job), own_name_(random_name(16)), limit_(io, [this] {
-        end_asking();
-      }) {}
+JobStacks::JobStacks(asio::io_context& io, StackDesk& desk, std::string_view job,
+                     std::function<int()> round)
+    : io_(io),
+      desk_(desk),
+      keys_(job),
+      own_name_(random_name(16)),
+      round_(std::move(round)),
+      limit_(io, [this] { end_asking(); }) {}
 
 void JobStacks::listen(KeyValue& store) {
   if (store_ != nullptr) return;
@@ -67,6 +71,7 @@ bool JobStacks::on_event(const rendezvous::KeyValueEvent& event) {
 void JobStacks::take_request(const Change& change) {
   const auto request = change.value ? stacks::decode_job_look(*change.value) : std::nullopt;
   if (!request || request->id == answered_ || store_ == nullptr) return;
+  if (request->round != round_()) return;
   answered_ = request->id;
   StackWish wish;
   wish.unwind = request->unwind;
@@ -107,8 +112,8 @@ void JobStacks::ask(const StackWish& wish, int nodes, Done done) {
   store_->watch(kAnswers, keys_.answers_to(asking_->id), true);
   rendezvous::Transaction transaction;
   transaction.writes.push_back(
-      {keys_.look, encode(JobLook{asking_->id, own.unwind, own.limit, own.last, own.longest}),
-       true});
+      {keys_.look,
+       encode(JobLook{asking_->id, own.unwind, own.limit, own.last, own.longest, round_()}), true});
   commit(std::move(transaction));
   end_at(until);
   // Its own answer goes no long way: it is there if the store is not.

@@ -29,8 +29,10 @@ class JobStacks {
   // A stacks::StackReport of the whole job as JSON.
   using Done = StackDesk::Done;
 
-  // The references must outlive this. `job`: its id.
-  JobStacks(asio::io_context& io, StackDesk& desk, std::string_view job);
+  // The references must outlive this. `job`: its id. `round`: of this node's workers, or of the
+  // last that it had.
+  JobStacks(asio::io_context& io, StackDesk& desk, std::string_view job,
+            std::function<int()> round);
 
   // This agent takes part in a job of several nodes, which meet there: answers from here on, once.
   void listen(KeyValue& store);
@@ -65,6 +67,7 @@ class JobStacks {
   StackDesk& desk_;
   const rendezvous::Keys keys_;
   const std::string own_name_;
+  const std::function<int()> round_;
   KeyValue* store_ = nullptr;
   std::string answered_;  // the last request
   std::optional<Asking> asking_;

@@ -11,7 +11,7 @@ namespace drun::stacks {
 namespace {
 
 TEST(JobLookTest, ARequestComesBackAsItWas) {
-  const JobLook look{"a1b2", false, std::chrono::milliseconds(8'000), true, 5'000};
+  const JobLook look{"a1b2", false, std::chrono::milliseconds(8'000), true, 5'000, 7};
   const auto read = decode_job_look(encode(look));
   ASSERT_TRUE(read);
   EXPECT_EQ(read->id, "a1b2");
@@ -19,6 +19,7 @@ TEST(JobLookTest, ARequestComesBackAsItWas) {
   EXPECT_EQ(read->limit.count(), 8'000);
   EXPECT_TRUE(read->last);
   EXPECT_EQ(read->longest, 5'000U);
+  EXPECT_EQ(read->round, 7);
 }
 
 // It comes from whoever can write to the store.

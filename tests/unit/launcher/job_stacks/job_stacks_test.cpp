@@ -35,7 +35,7 @@ struct Looks : std::runtime_error {
 TEST(JobStacksListenTest, ARequestThatWasThereBeforeIsNotObeyed) {
   asio::io_context io;
   StackDesk desk(io, []() -> LookRequest { throw Looks(); });
-  JobStacks job(io, desk, "train");
+  JobStacks job(io, desk, "train", [] { return 0; });
   RecordedKeyValue store;
   job.listen(store);
   EXPECT_THAT(store.take(), ElementsAre("watch drun/train/look"));
@@ -102,6 +102,7 @@ class JobStacksTest : public testing::Test {
   bool another_asks(const std::string& id) {
     stacks::JobLook look;
     look.id = id;
+    look.round = 3;
     return job_.on_event(WatchChanges{requests_, {{keys_.look, encode(look)}}});
   }
 
@@ -121,7 +122,8 @@ class JobStacksTest : public testing::Test {
                     if (error_.empty()) return report_of("node0", 0);
                     return Error(std::make_error_code(std::errc::io_error), error_);
                   }};
-  JobStacks job_{io_, desk_, "train"};
+  int round_ = 3;
+  JobStacks job_{io_, desk_, "train", [this] { return round_; }};
 };
 
 TEST_F(JobStacksTest, ANodeThatIsAloneIsNotAskedThroughTheStore) {
@@ -156,6 +158,22 @@ TEST_F(JobStacksTest, AllAreAskedAndWhatTheySayIsOneReport) {
   }
   EXPECT_THAT(removed, testing::IsSupersetOf({keys_.look, keys_.answers_to(look.id) + "b",
                                               keys_.answers_to(look.id) + "c"}));
+}
+
+// One that was set aside has the workers of an older round in mind, and would be taken for another.
+TEST_F(JobStacksTest, OnlyNodesOfTheRoundAnswer) {
+  ask(2);
+  EXPECT_EQ(request().round, 3);
+  job_.cancel();
+  job_.listen(store_);
+  requests_ = store_.last_watch;
+  const int looks = looks_;
+  round_ = 2;
+  EXPECT_TRUE(another_asks("a"));
+  EXPECT_EQ(looks_, looks);
+  round_ = 3;
+  EXPECT_TRUE(another_asks("a"));
+  EXPECT_EQ(looks_, looks + 1);
 }
 
 TEST_F(JobStacksTest, WhoSaysNothingInTimeIsCounted) {
