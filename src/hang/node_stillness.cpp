@@ -20,34 +20,34 @@ constexpr int kPause = 5;
 NodeStillness::NodeStillness(milliseconds timeout)
     : timeout_(timeout), interval_(std::clamp(timeout / 10, kShortestLook, kLongestLook)) {}
 
-void NodeStillness::judge(std::uint32_t worker, const RankLook& now, Time at) {
+void NodeStillness::judge(std::uint32_t worker, const RankLook& now, Time at, Time counted_from) {
   const auto before = last_.ranks.find(worker);
   const auto [entry, is_new] = records_.try_emplace(worker);
   Record& record = entry->second;
   if (is_new || before == last_.ranks.end()) {
-    record = Record{std::nullopt, at, {}};
+    record = Record{std::nullopt, at, {}, 0};
     return;
   }
+  // The look that began it has less than others, which is no doubt of the rank.
+  const bool first = record.compared++ == 0;
   const auto elapsed = std::chrono::duration_cast<milliseconds>(at - last_.at);
   const Finding finding = compare(before->second, now, elapsed);
   switch (finding.activity) {
     case Activity::MakesProgress:
-      record = Record{std::nullopt, at, {}};
+      record = Record{std::nullopt, at, {}, 0};
       break;
     case Activity::NobodyKnows:
       record.waits_since.reset();
-      if (record.doubt.empty()) record.doubt = finding.why;
+      if (record.doubt.empty() && !first) record.doubt = finding.why;
       break;
     case Activity::Waits:
-      if (!record.waits_since) record.waits_since = last_.at;
+      if (!record.waits_since) record.waits_since = counted_from;
       break;
   }
 }
 
-// So much of the time since the last look is not counted.
-void NodeStillness::leave_out(Time::duration pause) {
-  if (pause.count() <= 0) return;
-  last_.at += pause;
+// Whatever a record has counted began so much later.
+void NodeStillness::shift(Time::duration pause) {
   for (auto& [worker, record] : records_) {
     if (record.waits_since) *record.waits_since += pause;
     record.fruitless_since += pause;
@@ -62,20 +62,26 @@ void NodeStillness::end_to_overlook(int more) {
 void NodeStillness::on_look(NodeLook look) {
   const bool overlook = overlookers_ > 0 || overlooked_ > 0;
   if (overlookers_ == 0 && overlooked_ > 0) --overlooked_;
-  if (look.at - last_.at > interval_ * kPause) {
+  // What the ranks did meanwhile is compared with all of the time, also with what is left out.
+  const auto left_out = std::exchange(left_out_, Time::duration(0));
+  const auto since = look.at - last_.at - left_out;
+  Time counted_from = last_.at;
+  if (since > interval_ * kPause) {
     records_.clear();
     last_ = {};
   } else {
-    leave_out(look.at - last_.at - (overlook ? Time::duration(0) : interval_ * kLate));
+    const auto late = since - (overlook ? Time::duration(0) : interval_ * kLate);
+    counted_from += left_out + std::max(late, Time::duration(0));
+    shift(counted_from - last_.at);
   }
   const auto ended =
       std::erase_if(records_, [&](const auto& each) { return !look.ranks.contains(each.first); });
   for (const auto& [worker, rank] : look.ranks)
-    if (!overlook || !records_.contains(worker)) judge(worker, rank, look.at);
+    if (!overlook || !records_.contains(worker)) judge(worker, rank, look.at, counted_from);
   // What has waited for a rank may go on only since that has ended.
   if (ended > 0)
     for (auto& [worker, record] : records_)
-      record = Record{std::nullopt, look.at, {}};
+      record = Record{std::nullopt, look.at, {}, 0};
   stalled_ =
       !records_.empty() && std::all_of(records_.begin(), records_.end(), [&](const auto& each) {
         return each.second.waits_since && look.at - *each.second.waits_since >= timeout_;

@@ -31,6 +31,8 @@ class NodeStillness {
   // May be nested.
   void begin_to_overlook() { ++overlookers_; }
   void end_to_overlook(int more);
+  // So much of the time since the last look is not counted: nobody could look.
+  void leave_out(Time::duration pause) { left_out_ += pause; }
   // The last one.
   [[nodiscard]] const NodeLook& last() const { return last_; }
 
@@ -52,15 +54,18 @@ class NodeStillness {
     std::optional<Time> waits_since;
     Time fruitless_since;  // nothing has come of it
     std::string doubt;     // why it was not found to wait, the first time since then
+    int compared = 0;      // looks since then
   };
 
   [[nodiscard]] bool all_fruitless(std::chrono::milliseconds time) const;
-  void leave_out(Time::duration pause);
-  void judge(std::uint32_t worker, const RankLook& now, Time at);
+  void shift(Time::duration pause);
+  // `counted_from`: the last look, less what is left out.
+  void judge(std::uint32_t worker, const RankLook& now, Time at, Time counted_from);
 
   const std::chrono::milliseconds timeout_;
   const std::chrono::milliseconds interval_;
   NodeLook last_;
+  Time::duration left_out_{0};
   std::map<std::uint32_t, Record> records_;  // by worker
   bool stalled_ = false;
   bool doubted_ = false;

@@ -50,6 +50,7 @@ class HangJudge {
   [[nodiscard]] Verdict on_answer(Answer answer, bool running, Time now);
 
   // As NodeStillness's.
+  void leave_out(Time::duration pause) { stillness_.leave_out(pause); }
   void begin_to_overlook() { stillness_.begin_to_overlook(); }
   void end_to_overlook(int more) { stillness_.end_to_overlook(more); }
   [[nodiscard]] const hang::NodeLook& last() const { return stillness_.last(); }

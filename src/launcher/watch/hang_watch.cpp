@@ -142,8 +142,12 @@ void HangWatch::obey(const HangJudge::Verdict& verdict) {
 }
 
 void HangWatch::on_held(bool held) {
-  holders_ += held ? 1 : -1;
-  if (held) ++holds_;
+  if (held) {
+    ++holds_;
+    if (++holders_ == 1) held_since_ = Clock::now();
+  } else if (--holders_ == 0 && judge_) {
+    judge_->leave_out(Clock::now() - held_since_);
+  }
 }
 
 const hang::StuckCollectives& HangWatch::collectives() const {

@@ -205,13 +205,25 @@ TEST_F(NodeStillnessTest, TimeInWhichLooksTellNothingIsNotCounted) {
   EXPECT_TRUE(rule_.stalled());
 }
 
+TEST_F(NodeStillnessTest, AHangStaysOneWhileNobodyCouldLook) {
+  look();
+  after(seconds(110));
+  ASSERT_TRUE(rule_.stalled());
+  now_ += seconds(300);
+  rule_.leave_out(seconds(300));
+  look();
+  EXPECT_TRUE(rule_.stalled());
+}
+
 // What it was at first; later it may be what drun itself does to the rank.
 TEST_F(NodeStillnessTest, TheFirstDoubtIsTold) {
   look();
+  ranks_[2].opaque = "what a first look lacks";
+  after(seconds(10));
   ranks_[2].opaque = "the first";
   after(seconds(10));
   ranks_[2].opaque = "another";
-  after(seconds(100));
+  after(seconds(90));
   EXPECT_EQ(rule_.take_doubt(), "the first");
 }
 
