@@ -237,14 +237,15 @@ bool awaits_file(pid_t pid, pid_t tid, char state, bool woke, const std::set<std
 }
 
 // Adds which threads do so, of a rank all of whose threads slept.
-void add_file_waits(RankLook& rank, const RankLook& before, const std::set<std::string>& own) {
+void add_file_waits(RankLook& rank, const RankLook& before, const std::set<std::string>& own,
+                    bool disturbed) {
   for (auto& [pid, process] : rank.processes) {
     about_to("look at the threads of process " + std::to_string(pid));
     for (auto& [tid, thread] : *process.threads) {
       if (thread.state != 'S' && thread.state != 'D') continue;
       const ThreadLook& known = before.processes.at(pid).threads->at(tid);
-      thread.awaits_file =
-          awaits_file(pid, tid, thread.state, thread.switches != known.switches, own);
+      const bool woke = !disturbed && thread.switches != known.switches;
+      thread.awaits_file = awaits_file(pid, tid, thread.state, woke, own);
     }
   }
 }
@@ -284,7 +285,7 @@ void add_files(RankLook& rank, Connections& connections, const std::string& own_
 }  // namespace
 
 NodeLook look_at(const std::vector<WatchedRank>& ranks, const NodeLook& before,
-                 std::uint16_t store_port) {
+                 std::uint16_t store_port, bool disturbed) {
   NodeLook now;
   now.at = std::chrono::steady_clock::now();
   const auto elapsed = std::chrono::duration_cast<std::chrono::milliseconds>(now.at - before.at);
@@ -310,7 +311,7 @@ NodeLook look_at(const std::vector<WatchedRank>& ranks, const NodeLook& before,
     const RankLook* const known = earlier(worker);
     if (known == nullptr || !seems_still(*known, rank, elapsed)) continue;
     if (own.empty()) own = own_files();
-    add_file_waits(rank, *known, own);
+    add_file_waits(rank, *known, own, disturbed);
     add_files(rank, connections, own_network);
   }
   return now;

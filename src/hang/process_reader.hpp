@@ -26,8 +26,9 @@ struct NodeLook {
 
 // `before`: the look before this one; of ranks that have made progress since, less is read. What
 // goes over `store_port` is not counted: torch's watchdogs ask the workers' store once a second,
-// whether the program makes progress or not.
+// whether the program makes progress or not. `disturbed`: drun itself has woken their threads since
+// the look before, so that they woke in a read says nothing.
 [[nodiscard]] NodeLook look_at(const std::vector<WatchedRank>& ranks, const NodeLook& before,
-                               std::uint16_t store_port);
+                               std::uint16_t store_port, bool disturbed = false);
 
 }  // namespace drun::hang

@@ -101,11 +101,11 @@ void HangWatch::look() {
   const auto before = std::make_shared<const hang::NodeLook>(judge_->last());
   desk_->ask<hang::NodeLook>(
       kLookLimit,
-      [ranks = std::move(ranks), before, port = group_.assignment().master_port] {
-        return hang::look_at(ranks, *before, port);
-      },
+      [ranks = std::move(ranks), before, port = group_.assignment().master_port,
+       disturbed = disturbed_] { return hang::look_at(ranks, *before, port, disturbed); },
       [this, again, holds = holds_](Result<hang::NodeLook> looked) {
         if (holds != holds_) return timer_.set(Clock::now() + again);
+        disturbed_ = false;
         timer_.set(Clock::now() + (looked ? judge_->interval() : HangJudge::kAgainAfterHanging));
         if (looked) return on_look(std::move(*looked));
         obey(judge_->on_blind_look());
@@ -144,6 +144,7 @@ void HangWatch::obey(const HangJudge::Verdict& verdict) {
 void HangWatch::on_held(bool held) {
   if (held) {
     ++holds_;
+    disturbed_ = true;
     if (++holders_ == 1) held_since_ = Clock::now();
   } else if (--holders_ == 0 && judge_) {
     judge_->leave_out(Clock::now() - held_since_);

@@ -72,6 +72,7 @@ class HangWatch {
   std::optional<HangJudge> judge_;  // nullopt: nobody looks
   int holders_ = 0;                 // helpers that hold workers now
   int holds_ = 0;                   // times that one began
+  bool disturbed_ = false;          // since the last look that counted
   std::chrono::steady_clock::time_point held_since_{};
   std::optional<FileDesk> desk_;
   std::optional<FileDesk> aside_;   // for NCCL, whose answer may take a while: looks go on
