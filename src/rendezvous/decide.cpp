@@ -36,12 +36,11 @@ struct Context {
   const Config& config;
   Time now;
   Decision decision;
-  const Failure* chosen = nullptr;  // the root cause, if it is not the first of `state.failures`
+  std::optional<Failure>
+      chosen{};  // the root cause, if it is not yet the first of `state.failures`
 
   // Precondition: there is a failure.
-  [[nodiscard]] const Failure& root() const {
-    return chosen != nullptr ? *chosen : state.failures.front();
-  }
+  [[nodiscard]] const Failure& root() const { return chosen ? *chosen : state.failures.front(); }
   RoundDocument& round() { return decision.round; }
   void write(std::string key, std::string value) {
     decision.writes.push_back({std::move(key), std::move(value), false});
@@ -103,7 +102,7 @@ int job_exit_code(const FailureSummary& root, ExitCodePolicy policy) {
 void close_failed(Context& c) {
   std::vector<const FailureSummary*> all{&c.root().summary};
   for (const Failure& failure : c.state.failures)
-    if (&failure != &c.root()) all.push_back(&failure.summary);
+    if (failure.ticket != c.root().ticket) all.push_back(&failure.summary);
   const FailureSummary root = merge_failures(all);
   Outcome outcome;
   outcome.end = End::Failure;
@@ -229,7 +228,8 @@ void choose_root(Context& c) {
   std::vector<const FailureSummary*> all;
   for (const Failure& failure : c.state.failures)
     all.push_back(&failure.summary);
-  c.chosen = &c.state.failures[find_root(all)];
+  c.chosen = c.state.failures[find_root(all)];
+  name_rarest(c.chosen->summary, all);
   c.decision.root = c.chosen->ticket;
 }
 

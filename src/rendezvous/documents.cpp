@@ -113,6 +113,7 @@ Json to_json(const FailedRanks& group, const Room& room) {
     ranks.push_back({group.ranks[i].first, group.ranks[i].last});
   Json json = {{"ranks", std::move(ranks)}, {"cause", clip(group.cause, room.text)}};
   if (!group.last_words.empty()) json["last_words"] = clip(group.last_words, room.text);
+  if (group.pid > 0) json["pid"] = group.pid;
   return json;
 }
 
@@ -129,6 +130,7 @@ void read(JsonReader& in, FailedRanks& group) {
   if (group.ranks.empty()) in.fail("ranks is missing");
   in.text("cause", group.cause);
   in.text("last_words", group.last_words, false);
+  in.integer("pid", group.pid, 0, kMaxInt64, false);
 }
 
 Json to_json(const HangClue& clue) {

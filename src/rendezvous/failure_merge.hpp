@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <span>
 #include <string>
 #include <string_view>
@@ -30,10 +31,10 @@ inline constexpr int kMaxRanks = 1 << 30;
 
 // Adds a rank that failed by itself to the group with the same cause and the same last words, but
 // for the rank's own number; the group's are those of its lowest rank. Groups stay in the order of
-// their lowest ranks, the ranges of a group apart and in order. For the few of one node: each call
-// looks at all groups.
+// their lowest ranks, the ranges of a group apart and in order. `pid`: as FailedRanks'. For the few
+// of one node: each call looks at all groups.
 void add_failed(std::vector<FailedRanks>& groups, RankRange ranks, const std::string& cause,
-                const std::string& last_words);
+                const std::string& last_words, std::int64_t pid = 0);
 
 // The first of `failures`, which are one for each node in the order of their arrival and neither
 // empty nor null, with the other ranks of the job that failed: at most kMaxFailureGroups groups,

@@ -6,6 +6,7 @@
 #include "rendezvous/failure_merge.hpp"
 #include "rendezvous/messages.hpp"
 #include "rendezvous/node_count.hpp"
+#include "rendezvous/root_cause.hpp"
 
 namespace drun::rendezvous {
 namespace {
@@ -484,7 +485,12 @@ void recount(State& state, const Config& config, Time now) {
 void put_first(std::vector<Failure>& failures, const std::string& ticket) {
   const auto root = std::find_if(failures.begin(), failures.end(),
                                  [&](const Failure& each) { return each.ticket == ticket; });
-  if (root != failures.end()) std::rotate(failures.begin(), root, root + 1);
+  if (root == failures.end()) return;
+  std::rotate(failures.begin(), root, root + 1);
+  std::vector<const FailureSummary*> all;
+  for (const Failure& each : failures)
+    all.push_back(&each.summary);
+  name_rarest(failures.front().summary, all);
 }
 
 void adopt(State& state, const Config& config, const Decision& decision, Time now) {

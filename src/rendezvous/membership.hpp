@@ -254,7 +254,7 @@ void adopt(State& state, const Config& config, const Decision& decision, Time no
                             std::optional<Time> others_until, Time now,
                             std::vector<std::string>& problems, const Succession& succession = {});
 
-// The failure of this node, if there is one, is the root cause.
+// The failure of this node, if there is one, is the root cause: of its rank that find_root() meant.
 void put_first(std::vector<Failure>& failures, const std::string& ticket);
 
 // Counts afresh, from members and places: after these were changed by hand.

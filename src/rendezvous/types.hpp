@@ -159,6 +159,7 @@ struct FailedRanks {
   std::vector<RankRange> ranks;  // in order, apart
   std::string cause;             // as FailureSummary's
   std::string last_words;
+  std::int64_t pid = 0;  // of the first of them, if it hangs and where is known; 0: it does not
   bool operator==(const FailedRanks&) const = default;
 };
 

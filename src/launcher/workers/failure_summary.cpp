@@ -59,7 +59,9 @@ void add_other(rendezvous::FailureSummary& summary, const Worker& worker, int ra
     summary.lowest_rank = rank;
     summary.lowest_code = code;
   }
-  rendezvous::add_failed(summary.others, {rank, rank}, worker.cause, std::string(last_words));
+  const bool known = worker.fault && worker.fault->hangs && worker.fault->clue.alike > 0;
+  rendezvous::add_failed(summary.others, {rank, rank}, worker.cause, std::string(last_words),
+                         known ? worker.pid : 0);
 }
 
 }  // namespace

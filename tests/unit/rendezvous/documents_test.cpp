@@ -35,7 +35,7 @@ FailureSummary failure() {
   f.core_file = "/tmp/core";
   f.tail = {"one", "", "three \"quoted\""};
   f.log_file = "/var/log/5";
-  f.others = {{{{6, 6}, {8, 11}}, "exit code 1", "bad"}};
+  f.others = {{{{6, 6}, {8, 11}}, "exit code 1", "bad", 4711}};
   f.unlisted = 3;
   f.last_words = "bad";
   f.lowest_rank = 4;

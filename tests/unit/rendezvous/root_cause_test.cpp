@@ -83,6 +83,69 @@ TEST(RootCauseTest, OfThoseThatHangWhoFailsOtherwiseIsAConsequence) {
   EXPECT_EQ(root({late(4), failed("exit code 1"), late(3)}), 2U);
 }
 
+// ---- whose node has named another ----
+
+// Two ranks of a node hang in different places: it cannot know which of them is the odd one.
+FailureSummary torn(int first, const std::string& cause, const std::string& other) {
+  FailureSummary failure = hung(cause);
+  failure.rank = first;
+  failure.pid = 100 + first;
+  failure.log_file = "log of the first";
+  failure.others = {{{{first + 1, first + 1}}, other, "words", 100 + first + 1}};
+  return failure;
+}
+
+FailureSummary named(const std::vector<FailureSummary>& failures) {
+  std::vector<const FailureSummary*> pointers;
+  for (const FailureSummary& each : failures)
+    pointers.push_back(&each);
+  FailureSummary root = failures[find_root(pointers)];
+  name_rarest(root, pointers);
+  return root;
+}
+
+TEST(RootCauseTest, TheOddRankOfANodeIsNamedThoughItsNodeNamedAnother) {
+  FailureSummary alike = hung("recv", 2);
+  alike.others = {{{{1, 1}}, "recv", ""}};
+  const FailureSummary root = named({alike, torn(2, "recv", "sleep")});
+  EXPECT_EQ(root.rank, 3);
+  EXPECT_EQ(root.local_rank, 1);
+  EXPECT_EQ(root.pid, 103);
+  EXPECT_EQ(root.cause, "sleep");
+  EXPECT_EQ(root.last_words, "words");
+  EXPECT_EQ(root.log_file, "") << "the other one's";
+  EXPECT_EQ(root.clue.alike, 1);
+  const std::vector<FailedRanks> others{{{{2, 2}}, "recv", "", 102}};
+  EXPECT_EQ(root.others, others);
+  // Once more, as a new leader does: nothing changes.
+  EXPECT_EQ(named({alike, root}), root);
+  EXPECT_EQ(named({alike, torn(2, "sleep", "recv")}).rank, 2) << "its node was right";
+}
+
+TEST(RootCauseTest, OfSeveralOddRanksTheLowestIsNamed) {
+  FailureSummary many = hung("recv", 3);
+  many.rank = 0;
+  many.others = {{{{1, 2}}, "recv", ""}, {{{3, 4}}, "sleep", "", 103}};
+  const FailureSummary root = named({many});
+  EXPECT_EQ(root.rank, 3);
+  const std::vector<FailedRanks> others{{{{0, 2}}, "recv", "", 0}, {{{4, 4}}, "sleep", "", 0}};
+  EXPECT_EQ(root.others, others);
+}
+
+TEST(RootCauseTest, WhoIsNamedForAReasonStays) {
+  FailureSummary alike = hung("recv", 2);
+  FailureSummary first = torn(2, "recv", "sleep");
+  first.clue.behind = true;
+  EXPECT_EQ(named({alike, first}).rank, 2);
+  first = torn(2, "recv", "sleep");
+  first.clue.step = 4;
+  alike.clue.step = 5;
+  EXPECT_EQ(named({alike, first}).rank, 2);
+  first = torn(2, "recv", "exit code 1");
+  first.others.front().pid = 0;  // it does not hang
+  EXPECT_EQ(named({first, alike}).rank, 2);
+}
+
 // What a drun without clues reports.
 TEST(RootCauseTest, WithoutCluesItIsTheFirst) {
   EXPECT_EQ(root({hung("futex", 0), hung("recv", 0)}), 0U);
