@@ -25,16 +25,16 @@ void NodeStillness::judge(std::uint32_t worker, const RankLook& now, Time at, Ti
   const auto [entry, is_new] = records_.try_emplace(worker);
   Record& record = entry->second;
   if (is_new || before == last_.ranks.end()) {
-    record = Record{std::nullopt, at, {}, 0};
+    record = Record{at};
     return;
   }
   // The look that began it has less than others, which is no doubt of the rank.
-  const bool first = record.compared++ == 0;
+  const bool first = !std::exchange(record.compared, true);
   const auto elapsed = std::chrono::duration_cast<milliseconds>(at - last_.at);
   const Finding finding = compare(before->second, now, elapsed);
   switch (finding.activity) {
     case Activity::MakesProgress:
-      record = Record{std::nullopt, at, {}, 0};
+      record = Record{at};
       break;
     case Activity::NobodyKnows:
       record.waits_since.reset();
@@ -81,7 +81,7 @@ void NodeStillness::on_look(NodeLook look) {
   // What has waited for a rank may go on only since that has ended.
   if (ended > 0)
     for (auto& [worker, record] : records_)
-      record = Record{std::nullopt, look.at, {}, 0};
+      record = Record{look.at};
   stalled_ =
       !records_.empty() && std::all_of(records_.begin(), records_.end(), [&](const auto& each) {
         return each.second.waits_since && look.at - *each.second.waits_since >= timeout_;

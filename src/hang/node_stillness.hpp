@@ -51,10 +51,10 @@ class NodeStillness {
 
  private:
   struct Record {
-    std::optional<Time> waits_since;
     Time fruitless_since;  // nothing has come of it
-    std::string doubt;     // why it was not found to wait, the first time since then
-    int compared = 0;      // looks since then
+    std::optional<Time> waits_since{};
+    std::string doubt{};    // why it was not found to wait, the first time since then
+    bool compared = false;  // with a look before, since then
   };
 
   [[nodiscard]] bool all_fruitless(std::chrono::milliseconds time) const;

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 #include <limits>
-#include <string>
+#include <string_view>
 #include <tuple>
 #include <unordered_map>
 
@@ -12,7 +12,7 @@ namespace drun::rendezvous {
 namespace {
 
 // By cause: how many ranks of all nodes hang for it.
-using Alike = std::unordered_map<std::string, int>;
+using Alike = std::unordered_map<std::string_view, int>;
 
 Alike count_alike(std::span<const FailureSummary* const> failures) {
   Alike alike;

@@ -7,6 +7,7 @@
 
 #include "base/addresses.hpp"
 #include "base/environment_variable.hpp"
+#include "base/unix_time.hpp"
 #include "hang/flight_recorder.hpp"
 #include "launcher/agent/facts_report.hpp"
 #include "launcher/backend/backend_settings.hpp"
@@ -22,10 +23,8 @@ constexpr milliseconds kStopMargin{15'000};  // beyond the grace: SIGKILL, the p
 
 // What is between the two clocks now.
 std::int64_t unix_offset_ms() {
-  const auto in_ms = [](auto time) {
-    return std::chrono::duration_cast<milliseconds>(time.time_since_epoch()).count();
-  };
-  return in_ms(std::chrono::system_clock::now()) - in_ms(std::chrono::steady_clock::now());
+  const auto steady = std::chrono::steady_clock::now().time_since_epoch();
+  return unix_ms() - std::chrono::duration_cast<milliseconds>(steady).count();
 }
 
 // How long a node may look at its workers before it begins to stop them.

@@ -91,7 +91,9 @@ void GuardianLoop::run() {
         {lease_timer_.fd(), POLLIN, 0},
     };
     ::poll(entries, 4, poll_timeout());
-    if ((entries[0].revents & (POLLIN | POLLHUP | POLLERR)) != 0 && !read_agent()) return;
+    if ((entries[0].revents & (POLLIN | POLLHUP | POLLERR)) != 0 &&
+        !read_agent(&GuardianLoop::handle))
+      return;
     if ((entries[2].revents & POLLIN) != 0) take_started();
     if ((entries[1].revents & POLLIN) != 0) reap();
     if (entries[3].revents != 0) lease_timer_.clear();
@@ -115,12 +117,12 @@ int GuardianLoop::poll_timeout() const {
 }
 
 // Collects all requests that have arrived, so that workers asked for together start together.
-bool GuardianLoop::read_agent() {
+bool GuardianLoop::read_agent(void (GuardianLoop::*take)(Frame)) {
   auto result = Channel::Fill::More;
   while (result == Channel::Fill::More) {
     result = agent_.fill();
     while (auto frame = agent_.next())
-      handle(std::move(*frame));
+      (this->*take)(std::move(*frame));
   }
   return result != Channel::Fill::Closed;
 }
@@ -128,14 +130,12 @@ bool GuardianLoop::read_agent() {
 // The agent is gone, and nothing can be told to it. What it said before that may not have been read
 // yet: an agent may be killed before this process is ready. No worker is started any more.
 void GuardianLoop::hear_last_words() {
-  auto result = Channel::Fill::More;
-  while (result == Channel::Fill::More) {
-    result = agent_.fill();
-    while (const auto frame = agent_.next()) {
-      if (frame->type == wire::Type::End) ended_in_order_ = true;
-      will_.take(frame->type, frame->payload);
-    }
-  }
+  (void)read_agent(&GuardianLoop::hear);
+}
+
+void GuardianLoop::hear(Frame frame) {
+  if (frame.type == wire::Type::End) ended_in_order_ = true;
+  will_.take(frame.type, frame.payload);
 }
 
 void GuardianLoop::handle(Frame frame) {
@@ -159,11 +159,8 @@ void GuardianLoop::handle(Frame frame) {
     }
     case wire::Type::Renew:
       return renew(BootTime(reader.number<wire::RenewBody>().end_ns));
-    case wire::Type::End:
-      ended_in_order_ = true;
-      break;
     default:
-      return will_.take(frame.type, frame.payload);
+      return hear(std::move(frame));
   }
 }
 

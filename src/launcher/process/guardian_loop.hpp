@@ -90,8 +90,9 @@ class GuardianLoop {
     bool forgotten = false;     // the stop of its round is over
   };
 
-  [[nodiscard]] bool read_agent();
+  [[nodiscard]] bool read_agent(void (GuardianLoop::*take)(Frame));
   void hear_last_words();
+  void hear(Frame frame);
   void handle(Frame frame);
   void handle_environment(std::string_view payload);
   void handle_spawn(Frame frame);
