@@ -92,7 +92,7 @@ void GuardianLoop::run() {
     };
     ::poll(entries, 4, poll_timeout());
     if ((entries[0].revents & (POLLIN | POLLHUP | POLLERR)) != 0 &&
-        !read_agent(&GuardianLoop::handle))
+        !read_agent([this](Frame frame) { handle(std::move(frame)); }))
       return;
     if ((entries[2].revents & POLLIN) != 0) take_started();
     if ((entries[1].revents & POLLIN) != 0) reap();
@@ -117,12 +117,13 @@ int GuardianLoop::poll_timeout() const {
 }
 
 // Collects all requests that have arrived, so that workers asked for together start together.
-bool GuardianLoop::read_agent(void (GuardianLoop::*take)(Frame)) {
+template <typename Take>
+bool GuardianLoop::read_agent(Take take) {
   auto result = Channel::Fill::More;
   while (result == Channel::Fill::More) {
     result = agent_.fill();
     while (auto frame = agent_.next())
-      (this->*take)(std::move(*frame));
+      take(std::move(*frame));
   }
   return result != Channel::Fill::Closed;
 }
@@ -130,10 +131,10 @@ bool GuardianLoop::read_agent(void (GuardianLoop::*take)(Frame)) {
 // The agent is gone, and nothing can be told to it. What it said before that may not have been read
 // yet: an agent may be killed before this process is ready. No worker is started any more.
 void GuardianLoop::hear_last_words() {
-  (void)read_agent(&GuardianLoop::hear);
+  (void)read_agent([this](const Frame& frame) { hear(frame); });
 }
 
-void GuardianLoop::hear(Frame frame) {
+void GuardianLoop::hear(const Frame& frame) {
   if (frame.type == wire::Type::End) ended_in_order_ = true;
   will_.take(frame.type, frame.payload);
 }

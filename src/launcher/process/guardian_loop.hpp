@@ -90,9 +90,10 @@ class GuardianLoop {
     bool forgotten = false;     // the stop of its round is over
   };
 
-  [[nodiscard]] bool read_agent(void (GuardianLoop::*take)(Frame));
+  template <typename Take>
+  [[nodiscard]] bool read_agent(Take take);
   void hear_last_words();
-  void hear(Frame frame);
+  void hear(const Frame& frame);
   void handle(Frame frame);
   void handle_environment(std::string_view payload);
   void handle_spawn(Frame frame);
