@@ -161,7 +161,7 @@ void GuardianLoop::handle(Frame frame) {
     case wire::Type::Renew:
       return renew(BootTime(reader.number<wire::RenewBody>().end_ns));
     default:
-      return hear(std::move(frame));
+      return hear(frame);
   }
 }
 
