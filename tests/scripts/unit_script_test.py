@@ -16,9 +16,9 @@ PRESETS = """{ "version": 6, "configurePresets": [
 # The "test" is a copy of a script that says how it was called.
 LIST = """cmake_minimum_required(VERSION 3.25)
 project(tree LANGUAGES NONE)
-foreach(room table table_rows client)
-  add_custom_target(unit_store_${room} COMMAND ${CMAKE_COMMAND} -E copy
-    ${CMAKE_SOURCE_DIR}/test.sh ${CMAKE_BINARY_DIR}/tests/unit_store_${room})
+foreach(test unit_store_table unit_store_table_rows unit_store_client integration_store_client)
+  add_custom_target(${test} COMMAND ${CMAKE_COMMAND} -E copy
+    ${CMAKE_SOURCE_DIR}/test.sh ${CMAKE_BINARY_DIR}/tests/${test})
 endforeach()
 """
 
@@ -38,10 +38,14 @@ class Unit(unittest.TestCase):
                 "src/store/table/table.cpp": "",
                 "src/store/other.cpp": "",
                 "src/store/client/client.cpp": "",
+                "src/store/client/socket.cpp": "",
                 "include/drun/store/limits.hpp": "",
                 "include/drun/store/nobodys.hpp": "",
                 "tests/unit/store/CMakeLists.txt": "add_subdirectory(table)\n",
                 "tests/unit/store/client/CMakeLists.txt": "drun_add_test(unit_store_client LABEL unit)\n",
+                "tests/integration/store/client/CMakeLists.txt":
+                    "drun_add_test(integration_store_client LABEL integration)\n",
+                "tests/integration/store/client/socket_test.cpp": "",
                 "tests/unit/store/table/CMakeLists.txt": "drun_add_test(unit_store_table LABEL unit)\n",
                 "tests/unit/store/table/rows/CMakeLists.txt": "drun_add_test(unit_store_table_rows LABEL unit)\n",
                 "tests/unit/store/table/table_test.cpp": "",
@@ -78,6 +82,13 @@ class Unit(unittest.TestCase):
             status, output = self.run_unit(folder)
             self.assertEqual(self.called(output), ["unit_store_" + room for room in rooms], folder)
             self.assertEqual(status, 0 if rooms == ["client"] else 3, "that of one that failed")
+
+    def test_runs_the_integration_tests_too_if_the_files_own_is_there(self):
+        for file, tests in (("src/store/client/client.cpp", ["unit_store_client"]),
+                            ("src/store/client/socket.cpp", ["unit_store_client", "integration_store_client"]),
+                            ("tests/integration/store/client/socket_test.cpp",
+                             ["unit_store_client", "integration_store_client"])):
+            self.assertEqual(self.called(self.run_unit(file)[1]), tests, file)
 
     def test_takes_a_path_from_where_it_is_called(self):
         self.assertEqual(self.run_unit("table.cpp", folder="src/store/table")[0], 3)
