@@ -14,20 +14,9 @@
 #include "base/file_descriptor.hpp"
 #include "launcher/output/output.hpp"
 #include "support/patience.hpp"
+#include "support/pipe.hpp"
 
 namespace drun::test {
-
-struct Pipe {
-  Pipe() {
-    int ends[2] = {-1, -1};
-    if (::pipe2(ends, O_CLOEXEC) == 0) {
-      reader.reset(ends[0]);
-      writer.reset(ends[1]);
-    }
-  }
-  FileDescriptor reader;
-  FileDescriptor writer;
-};
 
 // Reads into `text` until `enough(text)`, the end of the stream or the deadline; true: enough.
 inline bool read_until(int fd, std::string& text, const std::function<bool()>& enough,
@@ -60,8 +49,8 @@ class OutputRig {
  public:
   OutputRig() {
     ::signal(SIGPIPE, SIG_IGN);
-    options.standard_output = out.writer.get();
-    options.standard_error = err.writer.get();
+    options.standard_output = out.write.get();
+    options.standard_error = err.write.get();
     options.patience = kPatience;
   }
   launcher::Output& start() {
@@ -77,14 +66,14 @@ class OutputRig {
   }
   // Waits until drun's stdout shows exactly this, from the beginning.
   bool shows(std::string_view expected) {
-    return read_until(out.reader.get(), shown, [&] { return shown.size() >= expected.size(); }) &&
+    return read_until(out.read.get(), shown, [&] { return shown.size() >= expected.size(); }) &&
            shown == expected;
   }
   // Ends the output and reads everything that comes, which must fit into the pipe.
   std::string finish() {
     output.reset();
-    out.writer.reset();
-    read_until(out.reader.get(), shown, [] { return false; });
+    out.write.reset();
+    read_until(out.read.get(), shown, [] { return false; });
     return shown;
   }
 

@@ -160,10 +160,10 @@ class Parent {
     pid_ = ::fork();
     if (pid_ == 0) {
       job.leads_session ? ::setsid() : ::setpgid(0, 0);
-      const int out = job.standard_output < 0 ? out_.writer.get() : job.standard_output;
-      ::_exit(run(job, out, err_.writer.get(), news_.writer.get()));
+      const int out = job.standard_output < 0 ? out_.write.get() : job.standard_output;
+      ::_exit(run(job, out, err_.write.get(), news_.write.get()));
     }
-    err_.writer.reset();
+    err_.write.reset();
     for (std::size_t node = 0; node < pids_.size(); ++node)
       pids_[node] = std::stoi(words(node, 1));
   }
@@ -202,7 +202,7 @@ class Parent {
   // What drun and the agents said to the user. Everything has ended.
   [[nodiscard]] std::string said() {
     std::string text;
-    test::read_until(err_.reader.get(), text, [] { return false; });
+    test::read_until(err_.read.get(), text, [] { return false; });
     return text;
   }
 
@@ -220,7 +220,7 @@ class Parent {
       }
       return found >= count;
     };
-    test::read_until(news_.reader.get(), all_news_, enough);
+    test::read_until(news_.read.get(), all_news_, enough);
     return result;
   }
 
@@ -308,9 +308,9 @@ class OrphanTest : public testing::Test {
   [[nodiscard]] Role has_child() {
     return [this](const Agent& agent) {
       if (::fork() == 0) {
-        gate_.writer.reset();  // it ends with the test, too
+        gate_.write.reset();  // it ends with the test, too
         char byte = 0;
-        (void)!::read(gate_.reader.get(), &byte, 1);
+        (void)!::read(gate_.read.get(), &byte, 1);
         ::_exit(0);
       }
       agent.say("forked");
@@ -325,7 +325,7 @@ class OrphanTest : public testing::Test {
     drun.signal(SIGUSR1);
     ASSERT_TRUE(drun.knows_the_end_of(1));
   }
-  void let_go() const { test::write_all(gate_.writer.get(), "\n"); }
+  void let_go() const { test::write_all(gate_.write.get(), "\n"); }
 
   Job job_{std::vector<Role>{has_child(), ends_at(SIGUSR1, 0)}};
 

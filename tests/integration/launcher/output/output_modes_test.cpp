@@ -83,7 +83,7 @@ TEST_F(OutputModesTest, TeeShowsAPrefixAndKeepsTheBytes) {
   EXPECT_EQ(read(in_attempt("2/stdout.log")), "one\n\ntwo\r\nnul\0\xff\n"sv);
   write_all(worker.standard_error.get(), "oops\n");
   std::string errors;
-  EXPECT_TRUE(read_until(err.reader.get(), errors, [&] { return errors == "[default2]:oops\n"; }));
+  EXPECT_TRUE(read_until(err.read.get(), errors, [&] { return errors == "[default2]:oops\n"; }));
   EXPECT_THAT(output->tail(2, kPatience), ElementsAre("oops"));
 }
 
@@ -134,7 +134,7 @@ TEST_F(OutputModesTest, PiecesChangeNothing) {
       at += step;
     }
   });
-  EXPECT_TRUE(read_until(out.reader.get(), shown, [&] { return shown.size() >= expected.size(); }));
+  EXPECT_TRUE(read_until(out.read.get(), shown, [&] { return shown.size() >= expected.size(); }));
   writer.join();
   EXPECT_TRUE(shown == expected);
   EXPECT_TRUE(output->drain(kPatience));
@@ -202,17 +202,17 @@ TEST_F(OutputModesTest, TimestampsComeBeforeEachLine) {
   start();
   WorkerStreams plain = open(0);
   write_all(plain.standard_output.get(), "one\ntwo\n");
-  EXPECT_TRUE(read_until(out.reader.get(), shown, [&] { return shown.ends_with("two\n"); }));
+  EXPECT_TRUE(read_until(out.read.get(), shown, [&] { return shown.ends_with("two\n"); }));
   const std::string time = "[0-9-]{10}T[0-9:]{8}\\.[0-9]{3}[+-][0-9]{2}:[0-9]{2} ";
   EXPECT_TRUE(std::regex_match(shown, std::regex(time + "one\n" + time + "two\n"))) << shown;
   shown.clear();
   WorkerStreams tee = open(1);
   write_all(tee.standard_output.get(), "three\n");
-  EXPECT_TRUE(read_until(out.reader.get(), shown, [&] { return shown.ends_with("three\n"); }));
+  EXPECT_TRUE(read_until(out.read.get(), shown, [&] { return shown.ends_with("three\n"); }));
   EXPECT_TRUE(std::regex_match(shown, std::regex(time + "\\[default1\\]:three\n"))) << shown;
   output->message("drun: first\nsecond");
   std::string own;
-  EXPECT_TRUE(read_until(err.reader.get(), own, [&] { return own.ends_with("second\n"); }));
+  EXPECT_TRUE(read_until(err.read.get(), own, [&] { return own.ends_with("second\n"); }));
   EXPECT_TRUE(std::regex_match(own, std::regex(time + "drun: first\n" + time + "second\n"))) << own;
 }
 
@@ -286,13 +286,13 @@ TEST_F(OutputModesTest, FoldingAFloodLosesNothing) {
   }
   std::thread reader([&] {
     read_until(
-        out.reader.get(), shown, [&] { return false; }, 4min);
+        out.read.get(), shown, [&] { return false; }, 4min);
   });
   for (auto& writer : writers)
     writer.join();
   EXPECT_TRUE(output->drain(kPatience));
   output.reset();
-  out.writer.reset();
+  out.write.reset();
   reader.join();
   std::size_t count = 0;
   const std::regex form(R"(\[ranks? ([0-9,-]+)\] line \d+)");
@@ -352,9 +352,9 @@ TEST_F(OutputModesTest, AFullLogIsSaidOnceAndTheConsoleGoesOn) {
               MatchesRegex("2 log files are not complete: cannot write .*/0/stdout.log: No space "
                            "left on device"));
   output.reset();
-  err.writer.reset();
+  err.write.reset();
   std::string errors;
-  read_until(err.reader.get(), errors, [] { return false; });
+  read_until(err.read.get(), errors, [] { return false; });
   EXPECT_THAT(
       lines_of(errors),
       ElementsAre(MatchesRegex("drun: cannot write .*/stdout.log: No space left on device; .*")));

@@ -24,7 +24,7 @@ class OutputRelayTest : public testing::Test {
 
   // Fills drun's stdout to the last byte.
   [[nodiscard]] std::size_t fill() const {
-    return test::fill_pipe(out.writer.get(), std::string(4096, '-'));
+    return test::fill_pipe(out.write.get(), std::string(4096, '-'));
   }
 
   test::Pipe out;
@@ -32,10 +32,10 @@ class OutputRelayTest : public testing::Test {
 };
 
 TEST_F(OutputRelayTest, AReaderThatComesLateGetsTheEnd) {
-  ::fcntl(out.writer.get(), F_SETPIPE_SZ, 1 << 20);  // as big as the relay makes it
+  ::fcntl(out.write.get(), F_SETPIPE_SZ, 1 << 20);  // as big as the relay makes it
   const std::size_t filling = fill();
   ASSERT_GT(filling, 0U);
-  OutputRelay relay(out.writer.get(), err.writer.get(), {});
+  OutputRelay relay(out.write.get(), err.write.get(), {});
   WorkerStreams agent = relay.open(0);
   relay.start();
   write_all(agent.standard_output.get(), std::string(9'999, 'x') + '\n');
@@ -44,23 +44,23 @@ TEST_F(OutputRelayTest, AReaderThatComesLateGetsTheEnd) {
   relay.drain(std::chrono::milliseconds(1));
   EXPECT_FALSE(relay.flush_progress().all);
   std::string words;
-  EXPECT_TRUE(read_until(err.reader.get(), words, [&] { return words == "words\n"; }));
+  EXPECT_TRUE(read_until(err.read.get(), words, [&] { return words == "words\n"; }));
   FlushProgress before;
   EXPECT_TRUE(test::eventually([&] {
     before = relay.flush_progress();
     return before.waits_for_output && !before.waits_for_error;
   }));
   relay.message("more");
-  EXPECT_TRUE(read_until(err.reader.get(), words, [&] { return words.ends_with("more\n"); }));
+  EXPECT_TRUE(read_until(err.read.get(), words, [&] { return words.ends_with("more\n"); }));
   EXPECT_TRUE(test::eventually([&] { return !relay.flush_progress().waits_for_error; }));
   EXPECT_EQ(relay.flush_progress().taken[0], before.taken[0]);
   char byte = 0;
-  EXPECT_EQ(::read(out.reader.get(), &byte, 1), 1);
+  EXPECT_EQ(::read(out.read.get(), &byte, 1), 1);
   EXPECT_NE(relay.flush_progress().taken[0], before.taken[0]) << "too little to write more";
 
   std::string shown;
   const std::size_t all = filling - 1 + 10'000;
-  EXPECT_TRUE(read_until(out.reader.get(), shown, [&] { return shown.size() == all; }));
+  EXPECT_TRUE(read_until(out.read.get(), shown, [&] { return shown.size() == all; }));
   relay.drain(kPatience);
   EXPECT_TRUE(relay.flush_progress().all);
   EXPECT_TRUE(relay.finish());
@@ -68,7 +68,7 @@ TEST_F(OutputRelayTest, AReaderThatComesLateGetsTheEnd) {
 
 TEST_F(OutputRelayTest, TheEndWaitsForNobody) {
   ASSERT_GT(fill(), 0U);
-  OutputRelay relay(out.writer.get(), err.writer.get(), {});
+  OutputRelay relay(out.write.get(), err.write.get(), {});
   WorkerStreams agent = relay.open(0);
   relay.start();
   write_all(agent.standard_output.get(), "words\n");

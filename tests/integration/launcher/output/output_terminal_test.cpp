@@ -139,7 +139,7 @@ TEST_F(OutputTerminalTest, AFloodPassesWhole) {
 }
 
 TEST_F(OutputTerminalTest, OnlyTheStreamThatIsATerminalBecomesOne) {
-  options.standard_error = err.writer.get();
+  options.standard_error = err.write.get();
   start();
   WorkerStreams worker = open(0);
   EXPECT_TRUE(::isatty(worker.standard_output.get()));

@@ -72,7 +72,7 @@ TEST_F(OutputTest, KeepsStdoutAndStderrApart) {
   write_all(worker.standard_error.get(), "to err\n");
   EXPECT_TRUE(shows("to out\n"));
   std::string errors;
-  EXPECT_TRUE(read_until(err.reader.get(), errors, [&] { return errors == "to err\n"; }));
+  EXPECT_TRUE(read_until(err.read.get(), errors, [&] { return errors == "to err\n"; }));
 }
 
 TEST_F(OutputTest, AnUnfinishedLastLineGetsNoNewlineOfItsOwn) {
@@ -126,7 +126,7 @@ TEST_F(OutputTest, NeverMixesLinesAndLosesNothing) {
   std::size_t total = 0;
   for (const auto& [name, text] : written)
     total += text.size();
-  EXPECT_TRUE(read_until(out.reader.get(), shown, [&] { return shown.size() >= total; }));
+  EXPECT_TRUE(read_until(out.read.get(), shown, [&] { return shown.size() >= total; }));
   for (auto& worker : workers)
     worker.join();
   EXPECT_TRUE(output->drain(kPatience));
@@ -142,16 +142,16 @@ TEST_F(OutputTest, NeverMixesLinesAndLosesNothing) {
 TEST_F(OutputTest, AStalledReaderHoldsUpNeitherStderrNorTheTail) {
   start();
   WorkerStreams worker = open(0);
-  const std::size_t written = write_until_held_up(worker.standard_output.get(), out.writer.get());
+  const std::size_t written = write_until_held_up(worker.standard_output.get(), out.write.get());
   ASSERT_LT(written, kTooMuch);
   write_all(worker.standard_error.get(), "still here\n");
   std::string errors;
-  EXPECT_TRUE(read_until(err.reader.get(), errors, [&] { return errors == "still here\n"; }));
+  EXPECT_TRUE(read_until(err.read.get(), errors, [&] { return errors == "still here\n"; }));
   EXPECT_THAT(output->tail(0, kPatience), ElementsAre("still here"));
 
   // The reader wakes up: nothing is lost.
   worker.standard_output.reset();
-  EXPECT_TRUE(read_until(out.reader.get(), shown, [&] { return shown.size() >= written; }));
+  EXPECT_TRUE(read_until(out.read.get(), shown, [&] { return shown.size() >= written; }));
   EXPECT_TRUE(output->drain(kPatience));
   EXPECT_EQ(shown.size(), written);
 }
@@ -160,7 +160,7 @@ TEST_F(OutputTest, AReaderThatStallsForGoodDoesNotKeepUsFromEnding) {
   options.patience = 200ms;
   start();
   WorkerStreams worker = open(0);
-  ASSERT_LT(write_until_held_up(worker.standard_output.get(), out.writer.get()), kTooMuch);
+  ASSERT_LT(write_until_held_up(worker.standard_output.get(), out.write.get()), kTooMuch);
   const auto begin = std::chrono::steady_clock::now();
   EXPECT_FALSE(output->drain(100ms));
   output.reset();
@@ -169,7 +169,7 @@ TEST_F(OutputTest, AReaderThatStallsForGoodDoesNotKeepUsFromEnding) {
 
 TEST_F(OutputTest, AReaderThatLeavesStopsNobody) {
   start();
-  out.reader.reset();
+  out.read.reset();
   WorkerStreams worker = open(0);
   for (int i = 0; i < 100; ++i)
     write_all(worker.standard_output.get(), std::string(99'999, 'x') + '\n');
@@ -181,7 +181,7 @@ TEST_F(OutputTest, AReaderThatLeavesStopsNobody) {
       "drun: warning: nobody reads standard output any more; the workers run on, and what they "
       "print there is not shown\n";
   std::string errors;
-  EXPECT_TRUE(read_until(err.reader.get(), errors,
+  EXPECT_TRUE(read_until(err.read.get(), errors,
                          [&] { return errors.size() >= said.size() + 8 /* "the end\n" */; }));
   EXPECT_TRUE(errors == said + "the end\n" || errors == "the end\n" + said) << errors;
 }
@@ -189,7 +189,7 @@ TEST_F(OutputTest, AReaderThatLeavesStopsNobody) {
 TEST_F(OutputTest, AQuietOneDoesNotSayThatItsReaderHasLeft) {
   options.quiet = true;
   start();
-  out.reader.reset();
+  out.read.reset();
   WorkerStreams worker = open(0);
   write_all(worker.standard_output.get(), "unheard\n");
   worker = {};
@@ -197,7 +197,7 @@ TEST_F(OutputTest, AQuietOneDoesNotSayThatItsReaderHasLeft) {
   WorkerStreams next = open(1);
   write_all(next.standard_error.get(), "the end\n");
   std::string errors;
-  EXPECT_TRUE(read_until(err.reader.get(), errors, [&] { return !errors.empty(); }));
+  EXPECT_TRUE(read_until(err.read.get(), errors, [&] { return !errors.empty(); }));
   EXPECT_EQ(errors, "the end\n");
 }
 
@@ -214,7 +214,7 @@ TEST_F(OutputTest, TheTailHasWhatTheDeadWorkerWroteLast) {
 }
 
 TEST_F(OutputTest, OwnMessagesComeAfterTheWorkersWords) {
-  options.standard_error = out.writer.get();  // 2>&1
+  options.standard_error = out.write.get();  // 2>&1
   start();
   {
     WorkerStreams worker = open(0);
@@ -231,7 +231,7 @@ TEST_F(OutputTest, TheTimeStandsBeforeOwnMessagesAndNotInTheStatusLine) {
   start();
   std::string errors;
   const auto says = [&](std::size_t size) {
-    return read_until(err.reader.get(), errors, [&] { return errors.size() >= size; });
+    return read_until(err.read.get(), errors, [&] { return errors.size() >= size; });
   };
   const std::string line = "\r\033[Kdrun: waiting";
   output->status(line);
@@ -239,7 +239,7 @@ TEST_F(OutputTest, TheTimeStandsBeforeOwnMessagesAndNotInTheStatusLine) {
   EXPECT_EQ(errors, line);
   output->status("\r\033[K\r");
   output->message("drun: over");
-  ASSERT_TRUE(read_until(err.reader.get(), errors, [&] { return errors.back() == '\n'; }));
+  ASSERT_TRUE(read_until(err.read.get(), errors, [&] { return errors.back() == '\n'; }));
   const std::string stamped = errors.substr(line.size() + 5);
   EXPECT_THAT(stamped, MatchesRegex("[0-9]{4}-[0-9]{2}-[0-9]{2}T[^ ]* drun: over\n"));
 }
@@ -290,7 +290,7 @@ TEST_F(OutputTest, NeverChangesTheFlagsOfSharedDescriptors) {
   WorkerStreams worker = open(0);
   write_all(worker.standard_output.get(), "x\n");
   EXPECT_TRUE(shows("x\n"));
-  EXPECT_EQ(::fcntl(out.writer.get(), F_GETFL) & O_NONBLOCK, 0);
+  EXPECT_EQ(::fcntl(out.write.get(), F_GETFL) & O_NONBLOCK, 0);
 }
 
 }  // namespace

@@ -22,14 +22,14 @@ using test::read_until;
 TEST(OutputThreadTest, EachDrainIsAnsweredOnce) {
   const test::Pipe out;
   const test::Pipe err;
-  OutputThread thread({out.writer.get(), err.writer.get()});
+  OutputThread thread({out.write.get(), err.write.get()});
   thread.start();
   for (int i = 0; i < 2; ++i)
     ASSERT_TRUE(thread.drain({}, kPatience));
   std::string shown;
   for (const std::string line : {"one\n", "two\n"}) {
     thread.post(message_command(line));
-    ASSERT_TRUE(read_until(err.reader.get(), shown, [&] { return shown.ends_with(line); }));
+    ASSERT_TRUE(read_until(err.read.get(), shown, [&] { return shown.ends_with(line); }));
   }
   EXPECT_EQ(thread.loop().answer(), nullptr);
 }
@@ -43,7 +43,7 @@ TEST(OutputThreadTest, AReaderThatIsSlowGetsEverything) {
   for (;;) {
     const test::Pipe out;
     const test::Pipe err;
-    OutputThread thread({out.writer.get(), err.writer.get()});
+    OutputThread thread({out.write.get(), err.write.get()});
     thread.start();
     thread.post(message_command(text));
     std::thread stops([&] { thread.stop({}, kWaitsForAReader); });
@@ -52,12 +52,12 @@ TEST(OutputThreadTest, AReaderThatIsSlowGetsEverything) {
     const auto begin = Clock::now();
     for (auto last = begin; last < begin + kWaitsForAReader * 3 / 2;) {
       const std::size_t before = shown.size();
-      read_until(err.reader.get(), shown, [&] { return shown.size() > before; });
+      read_until(err.read.get(), shown, [&] { return shown.size() > before; });
       pollfd nothing{-1, 0, 0};
       ::poll(&nothing, 1, 20);
       longest_gap = std::max(longest_gap, Clock::now() - std::exchange(last, Clock::now()));
     }
-    read_until(err.reader.get(), shown, [&] { return shown.size() >= text.size(); });
+    read_until(err.read.get(), shown, [&] { return shown.size() >= text.size(); });
     stops.join();
     if (shown == text) break;
     // Where the machine stands still, this reader is one that takes nothing.

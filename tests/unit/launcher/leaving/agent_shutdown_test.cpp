@@ -40,7 +40,7 @@ class Leaving {
   explicit Leaving(Options options = test::lone_job(), int standard_output = -1)
       : parts(std::move(options)) {
     output_.options.standard_output = standard_output;
-    if (standard_output < 0) output_.options.standard_output = output_.out.writer.get();
+    if (standard_output < 0) output_.options.standard_output = output_.out.write.get();
     output_.start();
     shutdown.emplace(
         AgentShutdown::Parts{parts.io, parts.options, *output_.output, parts.status, parts.workers,
