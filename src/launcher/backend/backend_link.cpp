@@ -128,7 +128,7 @@ void BackendLink::arm_timer() {
   due.include(fsm_.next_deadline());
   if (succession_) due.include(succession_->next_deadline());
   if (founding_) due.include(founding_->next_deadline());
-  due.include(look_up_again_);
+  if (own_endpoints_) due.include(own_endpoints_->next_deadline());
   timer_.set(due.time());
 }
 
@@ -139,11 +139,7 @@ void BackendLink::on_time() {
   advance(fsm_.on_time(cause, Clock::now()));
   if (succession_) follow(succession_->on_time(cause, Clock::now()));
   if (founding_) go(founding_->on_time(Clock::now()));
-  if (look_up_again_ && Clock::now() >= *look_up_again_) {
-    look_up_again_.reset();
-    if (founding_ && !founding_->is_started()) begin_founding();
-    if (looking_up_ == 0) look_up_unknown();
-  }
+  if (own_endpoints_) perform(own_endpoints_->on_time(Clock::now()));
   arm_timer();
 }
 
@@ -153,46 +149,32 @@ void BackendLink::perform(Found) {
   founding_.emplace(options_.endpoints);
   const std::size_t all = options_.endpoints.size();
   look_ups_.resize(all);
-  own_.assign(all, Error(std::make_error_code(std::errc::timed_out), "no answer"));
   for (std::size_t i = 0; i < all; ++i)
     look_ups_[i] = std::make_unique<BackendDiscovery>(io_, start_look_up_);
-  look_up_again_ = Clock::now() + kLookUpAgain;
-  look_up_unknown();
+  own_endpoints_.emplace(all, kLookUpAgain);
+  perform(own_endpoints_->start(Clock::now()));
 }
 
-// The names are looked up side by side, because any of them may have no address yet, or a name
-// server that does not answer; this agent's own endpoint, too.
+void BackendLink::perform(const OwnEndpointFsm::Step& step) {
+  if (step.begin) begin_founding();
+  for (const std::size_t each : step.look_up)
+    look_up(each);
+}
+
 void BackendLink::look_up(std::size_t endpoint) {
   look_ups_[endpoint]->ask(options_.endpoints[endpoint], [this, endpoint](const Result<bool>& own) {
-    own_[endpoint] = own;
-    --looking_up_;
-    if (fsm_.state() != BackendState::Founding) return;
-    const bool began = founding_->is_started();
-    const bool is_new = !listed_ && own && *own;
-    const bool all =
-        std::all_of(own_.begin(), own_.end(), [](const auto& each) { return each.ok(); });
-    if (looking_up_ == 0) look_up_again_.reset();
-    if (looking_up_ == 0 && !listed_ && !all) look_up_again_ = Clock::now() + kLookUpAgain;
-    // Begins when every name is answered for, and anew if a late answer shows that one of the
-    // endpoints is this agent's own: from then on it waits there for the others.
-    if (is_new || (!began && looking_up_ == 0)) begin_founding();
+    if (!own_endpoints_ || fsm_.state() != BackendState::Founding) return;
+    using Own = OwnEndpointFsm::Own;
+    const Own whose = !own ? Own::Unknown : *own ? Own::Yes : Own::No;
+    perform(own_endpoints_->on_answer(endpoint, whose, Clock::now()));
     arm_timer();
   });
-}
-
-void BackendLink::look_up_unknown() {
-  std::vector<std::size_t> unknown;
-  for (std::size_t i = 0; i < own_.size(); ++i)
-    if (!own_[i]) unknown.push_back(i);
-  looking_up_ = unknown.size();
-  for (const std::size_t each : unknown)
-    look_up(each);
 }
 
 void BackendLink::end_founding() {
   founding_.reset();
   lookout_.reset();
-  look_up_again_.reset();
+  own_endpoints_.reset();
 }
 
 // Waits at its own endpoint for the others, if it has one, and asks all.
@@ -203,8 +185,8 @@ void BackendLink::begin_founding() {
   successor_store_.end();
   listed_.reset();
   std::string why_not;
-  for (std::size_t i = 0; i < own_.size() && !listed_; ++i) {
-    if (!own_[i] || !*own_[i] || options_.conf.is_host == false) continue;
+  for (std::size_t i = 0; i < options_.endpoints.size() && !listed_; ++i) {
+    if (!own_endpoints_->is_own(i) || options_.conf.is_host == false) continue;
     auto held = successor_store_.hold(options_.endpoints[i]);
     auto options = server_options(options_, true);
     options.founding = true;
@@ -213,8 +195,8 @@ void BackendLink::begin_founding() {
     else if (!held)
       why_not = held.error().what();
   }
-  const bool all_known = looking_up_ == 0;  // else another one may still be this node's
-  if (!listed_ && all_known && !why_not.empty())
+  if (listed_) own_endpoints_->on_listed();
+  if (!listed_ && own_endpoints_->has_all_answers() && !why_not.empty())
     log::info("{}; this node's agent begins no store", why_not);
   auto options = control_options(options_, false, options_.endpoint, {});
   if (listed_) options.founder = founders(options_, listed_);

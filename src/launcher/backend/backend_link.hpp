@@ -22,6 +22,7 @@
 #include "launcher/backend/founding_fsm.hpp"
 #include "launcher/backend/hosted_store.hpp"
 #include "launcher/backend/node_identity.hpp"
+#include "launcher/backend/own_endpoint_fsm.hpp"
 #include "launcher/backend/remote_backend.hpp"
 #include "launcher/backend/store_standing.hpp"
 #include "launcher/backend/succession_fsm.hpp"
@@ -123,8 +124,8 @@ class BackendLink {
   BackendStep become_host();
   [[nodiscard]] std::unique_ptr<RemoteBackend> make_store_backend(store::ControlOptions options);
   // Of several endpoints:
+  void perform(const OwnEndpointFsm::Step& step);
   void look_up(std::size_t endpoint);
-  void look_up_unknown();
   void begin_founding();
   void end_founding();
   void go(const FoundingFsm::Step& step);
@@ -167,10 +168,8 @@ class BackendLink {
   AddressBook address_book_;             // of the endpoints and the successors
   std::optional<FoundingFsm> founding_;  // while it is at no store of several endpoints
   std::vector<std::unique_ptr<BackendDiscovery>> look_ups_;  // of each endpoint
-  std::vector<Result<bool>> own_;                            // whose addresses they are
-  std::size_t looking_up_ = 0;                               // of these, not answered yet
-  std::optional<Clock::time_point> look_up_again_;
-  std::optional<std::size_t> listed_;  // the endpoint that is this agent's
+  std::optional<OwnEndpointFsm> own_endpoints_;              // while the store is looked for
+  std::optional<std::size_t> listed_;  // the endpoint at which this agent waits or has waited
   HostedStore store_;
   StoreStanding standing_;
   WorkerStoreHost worker_store_;
