@@ -6,9 +6,9 @@
 #include <string_view>
 #include <system_error>
 
+#include "base/child_answer.hpp"
 #include "base/loaded_library.hpp"
 #include "base/whole_number.hpp"
-#include "launcher/devices/child_answer.hpp"
 
 namespace drun::doctor {
 namespace {
@@ -102,7 +102,7 @@ Check judge_gpu(std::size_t number, const GpuHealth& gpu) {
 }  // namespace
 
 std::optional<std::vector<GpuHealth>> ask_gpu_health() {
-  const auto text = launcher::answer_of_child(list_health, kDriverLimit);
+  const auto text = answer_of_child(list_health, kDriverLimit);
   if (!text) return {};
   std::vector<GpuHealth> gpus;
   std::istringstream lines(*text);

@@ -26,10 +26,10 @@
 #include "base/small_file.hpp"
 #include "base/split.hpp"
 #include "base/trimmed.hpp"
+#include "base/usable_cpus.hpp"
 #include "base/whole_number.hpp"
 #include "drun/version.hpp"
 #include "facts/fact_table.hpp"
-#include "launcher/devices/usable_cpus.hpp"
 
 namespace drun::facts {
 namespace {
@@ -118,7 +118,7 @@ void gather_room(const Question& question, Sheet& sheet) {
     memory = std::min(memory.value_or(*kib * 1024), *kib * 1024);
   if (memory) put(sheet, "memory", size_text(*memory));
   try {
-    const launcher::UsableCpus cpus{launcher::own_affinity(), launcher::read_cpu_quota(root)};
+    const UsableCpus cpus{own_affinity(), read_cpu_quota(root)};
     put(sheet, "cpus", std::to_string(cpus.count()));
   } catch (const std::system_error&) {
     // A kernel that does not tell: nothing to compare.

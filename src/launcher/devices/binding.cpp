@@ -5,7 +5,7 @@
 #include <set>
 #include <utility>
 
-#include "launcher/devices/cpu_list.hpp"
+#include "base/cpu_list.hpp"
 #include "launcher/devices/device_request.hpp"
 
 namespace drun::launcher {

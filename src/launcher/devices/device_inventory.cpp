@@ -16,9 +16,9 @@
 
 #include "base/small_file.hpp"
 #include "base/trimmed.hpp"
+#include "base/usable_cpus.hpp"
 #include "base/whole_number.hpp"
 #include "launcher/devices/nvml.hpp"
-#include "launcher/devices/usable_cpus.hpp"
 
 namespace drun::launcher {
 namespace {

@@ -2,8 +2,8 @@
 
 #include <algorithm>
 
+#include "base/cpu_list.hpp"
 #include "base/small_file.hpp"
-#include "launcher/devices/cpu_list.hpp"
 #include "launcher/devices/device_masks.hpp"
 
 namespace drun::launcher {

@@ -7,10 +7,10 @@
 #include <string>
 #include <vector>
 
+#include "base/usable_cpus.hpp"
 #include "drun/base/result.hpp"
 #include "launcher/devices/binding.hpp"
 #include "launcher/devices/devices.hpp"
-#include "launcher/devices/usable_cpus.hpp"
 
 namespace drun::launcher {
 

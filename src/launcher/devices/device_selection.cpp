@@ -4,8 +4,8 @@
 #include <optional>
 #include <string_view>
 
+#include "base/cpu_list.hpp"
 #include "base/lower_case.hpp"
-#include "launcher/devices/cpu_list.hpp"
 #include "launcher/devices/device_masks.hpp"
 
 namespace drun::launcher {

@@ -3,9 +3,9 @@
 #include <algorithm>
 #include <string_view>
 
+#include "base/cpu_list.hpp"
 #include "base/environment_variable.hpp"
 #include "base/whole_number.hpp"
-#include "launcher/devices/cpu_list.hpp"
 #include "launcher/devices/device_masks.hpp"
 #include "launcher/devices/device_selection.hpp"
 

@@ -5,8 +5,8 @@
 #include <cstdio>
 #include <sstream>
 
+#include "base/child_answer.hpp"
 #include "base/loaded_library.hpp"
-#include "launcher/devices/child_answer.hpp"
 
 namespace drun::launcher {
 namespace {

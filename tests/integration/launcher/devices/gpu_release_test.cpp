@@ -15,7 +15,7 @@
 
 #include <gtest/gtest.h>
 
-#include "launcher/devices/child_answer.hpp"
+#include "base/child_answer.hpp"
 #include "support/file_tree.hpp"
 
 namespace drun::launcher {

@@ -5,7 +5,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "launcher/devices/cpu_list.hpp"
+#include "base/cpu_list.hpp"
 #include "launcher/devices/device_request.hpp"
 
 namespace drun::launcher {

@@ -3,7 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "launcher/devices/usable_cpus.hpp"
+#include "base/usable_cpus.hpp"
 #include "support/file_tree.hpp"
 
 namespace drun::launcher {

@@ -7,11 +7,11 @@
 #include <optional>
 #include <string>
 
-namespace drun::launcher {
+namespace drun {
 
 // The text of `ask`, which runs in a child; nullopt: it had none, or the child gave none within
 // `limit`. Call it before any thread exists.
 [[nodiscard]] std::optional<std::string> answer_of_child(
     const std::function<std::optional<std::string>()>& ask, std::chrono::milliseconds limit);
 
-}  // namespace drun::launcher
+}  // namespace drun

@@ -1,4 +1,4 @@
-#include "launcher/devices/cpu_list.hpp"
+#include "base/cpu_list.hpp"
 
 #include <algorithm>
 #include <iterator>
@@ -8,7 +8,7 @@
 #include "base/trimmed.hpp"
 #include "base/whole_number.hpp"
 
-namespace drun::launcher {
+namespace drun {
 namespace {
 
 constexpr int kMostNumber = 1'048'575;  // far above any kernel's limit; bounds the memory of "0-N"
@@ -55,4 +55,4 @@ std::vector<int> common_numbers(const std::vector<int>& left, const std::vector<
   return result;
 }
 
-}  // namespace drun::launcher
+}  // namespace drun

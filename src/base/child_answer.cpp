@@ -1,4 +1,4 @@
-#include "launcher/devices/child_answer.hpp"
+#include "base/child_answer.hpp"
 
 #include <signal.h>
 #include <sys/prctl.h>
@@ -14,11 +14,11 @@
 #include "base/read_answer.hpp"
 #include "base/write_all.hpp"
 
-namespace drun::launcher {
+namespace drun {
 namespace {
 
 constexpr std::string_view kEnd = "end\n";
-constexpr std::size_t kLongest = std::size_t{64} << 20;
+constexpr std::size_t kLongestAnswer = std::size_t{64} << 20;
 
 }  // namespace
 
@@ -38,7 +38,8 @@ std::optional<std::string> answer_of_child(const std::function<std::optional<std
     ::_exit(0);
   }
   pipe->write.reset();
-  auto text = read_answer(pipe->read.get(), kLongest, std::chrono::steady_clock::now() + limit);
+  auto text =
+      read_answer(pipe->read.get(), kLongestAnswer, std::chrono::steady_clock::now() + limit);
   ::kill(child, SIGKILL);
   while (::waitpid(child, nullptr, 0) < 0 && errno == EINTR) {
   }
@@ -47,4 +48,4 @@ std::optional<std::string> answer_of_child(const std::function<std::optional<std
   return std::move(*text);
 }
 
-}  // namespace drun::launcher
+}  // namespace drun

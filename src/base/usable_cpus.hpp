@@ -7,7 +7,7 @@
 #include <string_view>
 #include <vector>
 
-namespace drun::launcher {
+namespace drun {
 
 // `root` of the readers below is put in front of each path: "" for this machine.
 
@@ -53,4 +53,4 @@ struct UsableCpus {
 // NUMA nodes that this process may allocate on, from /proc/self/status; nullopt: not told.
 [[nodiscard]] std::optional<std::vector<int>> read_allowed_memory_nodes(const std::string& root);
 
-}  // namespace drun::launcher
+}  // namespace drun

@@ -1,14 +1,14 @@
-#include "launcher/devices/usable_cpus.hpp"
+#include "base/usable_cpus.hpp"
 
 #include <sched.h>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "launcher/devices/cpu_list.hpp"
+#include "base/cpu_list.hpp"
 #include "support/file_tree.hpp"
 
-namespace drun::launcher {
+namespace drun {
 namespace {
 
 using ::testing::ElementsAre;
@@ -192,4 +192,4 @@ TEST(UsableCpusTest, ReadsTheAllowedMemoryNodes) {
 }
 
 }  // namespace
-}  // namespace drun::launcher
+}  // namespace drun

@@ -7,7 +7,7 @@
 
 #include "drun/base/result.hpp"
 
-namespace drun::launcher {
+namespace drun {
 
 // Ascending, each number once. Blanks around numbers and a final newline are allowed, so is an
 // empty list. The error names the text.
@@ -20,4 +20,4 @@ namespace drun::launcher {
 [[nodiscard]] std::vector<int> common_numbers(const std::vector<int>& left,
                                               const std::vector<int>& right);
 
-}  // namespace drun::launcher
+}  // namespace drun

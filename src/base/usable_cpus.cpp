@@ -1,4 +1,4 @@
-#include "launcher/devices/usable_cpus.hpp"
+#include "base/usable_cpus.hpp"
 
 #include <sched.h>
 
@@ -7,13 +7,13 @@
 #include <system_error>
 
 #include "base/cgroup_mounts.hpp"
+#include "base/cpu_list.hpp"
 #include "base/small_file.hpp"
 #include "base/split.hpp"
 #include "base/trimmed.hpp"
 #include "base/whole_number.hpp"
-#include "launcher/devices/cpu_list.hpp"
 
-namespace drun::launcher {
+namespace drun {
 namespace {
 
 std::optional<double> parse_positive(std::string_view text) {
@@ -112,4 +112,4 @@ std::optional<std::vector<int>> read_allowed_memory_nodes(const std::string& roo
   return std::move(*nodes);
 }
 
-}  // namespace drun::launcher
+}  // namespace drun
