@@ -4,7 +4,7 @@
 #include <utility>
 
 #include "launcher/cluster/hostlist.hpp"
-#include "launcher/cluster/surroundings.hpp"
+#include "launcher/cluster/variables.hpp"
 
 namespace drun::launcher::cluster {
 namespace {

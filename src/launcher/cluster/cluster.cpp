@@ -2,7 +2,7 @@
 
 #include <array>
 
-#include "launcher/cluster/surroundings.hpp"
+#include "launcher/cluster/variables.hpp"
 
 namespace drun::launcher::cluster {
 namespace {
@@ -43,7 +43,7 @@ std::string endpoint_of(const std::string& host, const std::string& id) {
   return at_port(host, port_of(std::string_view(id)));
 }
 
-std::optional<Allocation> find_allocation(std::string_view which, const Surroundings& around) {
+std::optional<Allocation> find_allocation(std::string_view which, const SchedulerInput& around) {
   const Variables variables(around);
   for (const auto& [name, read] : kSchedulers) {
     if (which != "auto" && which != name) continue;

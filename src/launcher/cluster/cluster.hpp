@@ -45,7 +45,7 @@ struct Allocation {
   std::string note;  // what the user should know beside that
 };
 
-struct Surroundings {
+struct SchedulerInput {
   std::vector<std::string> environment;  // "NAME=value"
   // The error says why the file cannot be read. It may be asked for files that the variables name.
   std::function<Result<std::string>(const std::string& path)> read_file;
@@ -69,11 +69,11 @@ inline constexpr std::string_view kJobEnd = "DRUN_JOB_END_TIME";
 
 // The nodes of the allocation of Slurm that this process is in, by no srun: those that it may start
 // steps on. The error says, after the name of a flag, what is missing.
-[[nodiscard]] Result<std::vector<std::string>> nodes_for_steps(const Surroundings& around);
+[[nodiscard]] Result<std::vector<std::string>> nodes_for_steps(const SchedulerInput& around);
 
 // What `which` of them says; with "auto", the one that started this process itself. Nullopt: there
 // is none. If an Allocation says that there is one node, nothing else of it matters.
 [[nodiscard]] std::optional<Allocation> find_allocation(std::string_view which,
-                                                        const Surroundings& around);
+                                                        const SchedulerInput& around);
 
 }  // namespace drun::launcher::cluster

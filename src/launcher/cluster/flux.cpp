@@ -1,6 +1,6 @@
 // Flux. It numbers the tasks, and has no list of nodes in the environment.
 #include "base/whole_number.hpp"
-#include "launcher/cluster/surroundings.hpp"
+#include "launcher/cluster/variables.hpp"
 
 namespace drun::launcher::cluster {
 

@@ -2,7 +2,7 @@
 #include <cstdint>
 
 #include "base/whole_number.hpp"
-#include "launcher/cluster/surroundings.hpp"
+#include "launcher/cluster/variables.hpp"
 
 namespace drun::launcher::cluster {
 namespace {
@@ -13,7 +13,7 @@ constexpr std::int64_t kLatestEnd = 9'000'000'000;
 }  // namespace
 
 Value find_job_end(const std::vector<std::string>& environment) {
-  const Surroundings around{environment, {}, "", false, false};
+  const SchedulerInput around{environment, {}, "", false, false};
   const Variables variables(around);
   std::string_view name = kJobEnd;
   if (!variables.has(name) && variables.has("SLURM_JOB_ID")) name = "SLURM_JOB_END_TIME";

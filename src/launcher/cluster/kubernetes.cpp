@@ -7,7 +7,7 @@
 #include "base/trimmed.hpp"
 #include "base/whole_number.hpp"
 #include "launcher/cluster/hostlist.hpp"
-#include "launcher/cluster/surroundings.hpp"
+#include "launcher/cluster/variables.hpp"
 
 namespace drun::launcher::cluster {
 namespace {

@@ -5,7 +5,7 @@
 
 #include "base/split.hpp"
 #include "launcher/cluster/hostlist.hpp"
-#include "launcher/cluster/surroundings.hpp"
+#include "launcher/cluster/variables.hpp"
 
 namespace drun::launcher::cluster {
 namespace {

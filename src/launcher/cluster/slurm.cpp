@@ -9,7 +9,7 @@
 #include "base/whole_number.hpp"
 #include "launcher/cluster/hostlist.hpp"
 #include "launcher/cluster/slurm_tasks.hpp"
-#include "launcher/cluster/surroundings.hpp"
+#include "launcher/cluster/variables.hpp"
 
 namespace drun::launcher::cluster {
 namespace {
@@ -228,7 +228,7 @@ std::optional<Allocation> slurm(const Variables& variables) {
   return allocation;
 }
 
-Result<std::vector<std::string>> nodes_for_steps(const Surroundings& around) {
+Result<std::vector<std::string>> nodes_for_steps(const SchedulerInput& around) {
   const Variables variables(around);
   const auto missing = [](const std::string& what) {
     return Error(std::make_error_code(std::errc::invalid_argument), what);

@@ -6,7 +6,7 @@
 #include <string_view>
 #include <vector>
 
-#include "launcher/cluster/surroundings.hpp"
+#include "launcher/cluster/variables.hpp"
 
 namespace drun::launcher::cluster {
 

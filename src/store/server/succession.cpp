@@ -63,16 +63,16 @@ Vote Succession::admitted(const Vote& vote) const {
 void Succession::vote(SessionId session, std::string_view job, const Vote& said, Time now) {
   const Vote vote = admitted(said);
   if (job.empty() || !counts(vote)) return;
-  auto seat = seats_.find(session);
-  if (seat != seats_.end() && seat->second.job != job) {
+  auto entry = voters_.find(session);
+  if (entry != voters_.end() && entry->second.job != job) {
     ended(session);
-    seat = seats_.end();
+    entry = voters_.end();
   }
   Electorate* const electorate = electorate_of(job);
   if (electorate == nullptr) return;
-  if (seat == seats_.end())
-    seat = seats_.emplace(session, Seat{std::string(job), ++last_voter_}).first;
-  electorate->vote(seat->second.voter, vote, now);
+  if (entry == voters_.end())
+    entry = voters_.emplace(session, JobVoter{std::string(job), ++last_voter_}).first;
+  electorate->vote(entry->second.voter, vote, now);
 }
 
 control::Pulsed Succession::pulsed(std::string_view job, Time now) {
@@ -90,31 +90,31 @@ control::Pulsed Succession::pulsed(std::string_view job, Time now) {
 }
 
 void Succession::confirm(SessionId session, std::uint64_t stamp, Time now) {
-  const auto seat = seats_.find(session);
-  if (seat == seats_.end()) return;
-  jobs_.find(seat->second.job)->second.confirm(seat->second.voter, time_of(stamp, now));
+  const auto entry = voters_.find(session);
+  if (entry == voters_.end()) return;
+  jobs_.find(entry->second.job)->second.confirm(entry->second.voter, time_of(stamp, now));
 }
 
 void Succession::goodbye(SessionId session, Time now) {
-  const auto seat = seats_.find(session);
-  if (seat == seats_.end()) return;
-  const std::string& job = seat->second.job;
+  const auto entry = voters_.find(session);
+  if (entry == voters_.end()) return;
+  const std::string& job = entry->second.job;
   Electorate& electorate = jobs_.find(job)->second;
-  const Vote* const vote = electorate.find(seat->second.voter);
+  const Vote* const vote = electorate.find(entry->second.voter);
   if (options_.is_successor && vote != nullptr) note_death(generation_, job, *vote, now);
-  electorate.gone(seat->second.voter);
+  electorate.gone(entry->second.voter);
 }
 
 void Succession::ended(SessionId session) {
-  const auto seat = seats_.find(session);
-  if (seat == seats_.end()) return;
-  const auto job = jobs_.find(seat->second.job);
+  const auto entry = voters_.find(session);
+  if (entry == voters_.end()) return;
+  const auto job = jobs_.find(entry->second.job);
   if (job != jobs_.end()) {
-    job->second.leave(seat->second.voter);
+    job->second.leave(entry->second.voter);
     // All of them have gone, and another job may have the name.
     if (!options_.is_successor && job->second.is_over()) jobs_.erase(job);
   }
-  seats_.erase(seat);
+  voters_.erase(entry);
 }
 
 // ---- who has to listen first ----
@@ -257,7 +257,7 @@ void Succession::begin_if_possible(Time now) {
     if (!waiting.votes && !waiting.job.empty())
       waiting.applicant->on_call(pulsed(waiting.job, now));
     const SessionId session = waiting.applicant->on_welcome(now);
-    if (session != kNoSession && waiting.votes) seats_[session] = {*job_, number};
+    if (session != kNoSession && waiting.votes) voters_[session] = {*job_, number};
   }
 }
 

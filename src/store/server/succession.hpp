@@ -142,7 +142,7 @@ class Succession {
     Endpoint place;
     std::optional<Time> until;  // nullopt: this process is in touch with it
   };
-  struct Seat {
+  struct JobVoter {
     std::string job;
     VoterId voter = 0;
   };
@@ -178,7 +178,7 @@ class Succession {
   bool is_serving_ = true;
   std::uint64_t generation_ = 1;
   std::map<std::string, Electorate, std::less<>> jobs_;
-  std::unordered_map<SessionId, Seat> seats_;
+  std::unordered_map<SessionId, JobVoter> voters_;
   VoterId last_voter_ = 0;
   std::map<std::string, Pointer, std::less<>> elsewhere_;  // by job
 

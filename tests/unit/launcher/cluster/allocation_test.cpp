@@ -44,16 +44,16 @@ struct Asked {
 };
 
 std::optional<Allocation> allocation_of(const Environment& environment, const Asked& asked = {}) {
-  const Surroundings around{environment,
-                            [&](const std::string& path) -> Result<std::string> {
-                              const auto found = asked.files.find(path);
-                              if (found == asked.files.end())
-                                return Error(
-                                    std::make_error_code(std::errc::no_such_file_or_directory),
-                                    "it is not there");
-                              return found->second;
-                            },
-                            asked.host, asked.nodes_given, asked.which != "auto"};
+  const SchedulerInput around{environment,
+                              [&](const std::string& path) -> Result<std::string> {
+                                const auto found = asked.files.find(path);
+                                if (found == asked.files.end())
+                                  return Error(
+                                      std::make_error_code(std::errc::no_such_file_or_directory),
+                                      "it is not there");
+                                return found->second;
+                              },
+                              asked.host, asked.nodes_given, asked.which != "auto"};
   return find_allocation(asked.which, around);
 }
 

@@ -1,4 +1,4 @@
-#include "launcher/cluster/surroundings.hpp"
+#include "launcher/cluster/variables.hpp"
 
 #include <algorithm>
 #include <utility>

@@ -17,9 +17,9 @@ inline constexpr std::uint16_t kPortOfPods = 29400;
 
 class Variables {
  public:
-  explicit Variables(const Surroundings& around) : around_(around) {}
+  explicit Variables(const SchedulerInput& around) : around_(around) {}
 
-  [[nodiscard]] const Surroundings& around() const { return around_; }
+  [[nodiscard]] const SchedulerInput& around() const { return around_; }
   // The value without blanks around it; nullopt: not set, or empty.
   [[nodiscard]] std::optional<std::string> find(std::string_view name) const;
   [[nodiscard]] bool has(std::string_view name) const { return find(name).has_value(); }
@@ -33,7 +33,7 @@ class Variables {
   [[nodiscard]] Value text(std::string_view name) const;
 
  private:
-  const Surroundings& around_;
+  const SchedulerInput& around_;
 };
 
 using Hosts = Result<std::vector<std::string>>;
