@@ -209,7 +209,8 @@ void AgentsParent::suspend_all(int signal) {
   collect();  // whose end was heard of meanwhile
 }
 
-// One that stopped later than it is told to go on would stay so. One that hangs is left behind.
+// An agent that stops only after it was told to go on would stay stopped. One that hangs is not
+// waited for any longer.
 void AgentsParent::wait_until_suspended() const {
   const SignalBlock block;
   const auto deadline = Clock::now() + kSuspendLimit;

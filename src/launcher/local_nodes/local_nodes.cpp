@@ -16,6 +16,7 @@
 #include "launcher/agent/agent.hpp"
 #include "launcher/backend/hosted_store.hpp"
 #include "launcher/local_nodes/agents_parent.hpp"
+#include "launcher/local_nodes/node_options.hpp"
 #include "launcher/output/output_relay.hpp"
 #include "launcher/process/detach.hpp"
 #include "launcher/signals/agent_signals.hpp"
@@ -25,20 +26,6 @@ namespace drun::launcher {
 namespace {
 
 using Unannounced = AgentsParent::Unannounced;
-
-// What one agent is told; its node rank makes the order of the nodes plain. Nodes beyond the
-// largest number have none and are spares; only one can have the workers' store at a given port.
-Options node_options(const Options& options, int node, const Endpoint& store) {
-  Options result = options;
-  result.endpoint = store;
-  result.conf.is_host = false;
-  const bool by_network = options.rank_order == rendezvous::RankOrder::Topology;
-  if (node < options.max_nodes && !by_network) result.node_rank = node;
-  if (node > 0) result.master_port.reset();
-  result.local_nodes = 0;
-  result.local_node = node;
-  return result;
-}
 
 // The signals stay blocked until the agent handles them.
 [[noreturn]] void run_node(const Options& options, const WorkerStreams& streams,
