@@ -2,9 +2,8 @@
 
 #include <system_error>
 
-#include <nlohmann/json.hpp>
-
 #include "base/base64.hpp"
+#include "base/json.hpp"
 #include "base/log.hpp"
 #include "base/printable.hpp"
 #include "base/standard_streams.hpp"

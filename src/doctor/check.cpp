@@ -5,8 +5,7 @@
 #include <system_error>
 #include <utility>
 
-#include <nlohmann/json.hpp>
-
+#include "base/json.hpp"
 #include "base/printable.hpp"
 
 namespace drun::doctor {
@@ -60,11 +59,11 @@ std::string encode(const std::vector<Check>& checks) {
                     {"check", check.name},
                     {"reason", check.reason},
                     {"mend", check.mend}});
-  return list.dump(-1, ' ', false, Json::error_handler_t::replace);
+  return json_text(list);
 }
 
 Result<std::vector<Check>> decode_checks(std::string_view text) {
-  const Json list = Json::parse(text, nullptr, false);
+  const Json list = parse_json(text);
   if (!list.is_array() || list.size() > kMostChecks) return malformed_checks();
   std::vector<Check> checks;
   for (const Json& each : list) {

@@ -3,8 +3,7 @@
 #include <cstddef>
 #include <system_error>
 
-#include <nlohmann/json.hpp>
-
+#include "base/json.hpp"
 #include "base/printable.hpp"
 
 namespace drun::doctor {
@@ -58,12 +57,12 @@ std::string encode(const NodeReport& report) {
                {"checks", encode(report.checks)},
                {"links", std::move(links)}};
   if (report.clock_us) json["clock_us"] = *report.clock_us;
-  return json.dump(-1, ' ', false, Json::error_handler_t::replace);
+  return json_text(json);
 }
 
 Result<NodeReport> decode_report(std::string_view text) {
   if (text.size() > kMaxReport) return malformed_report("it is too long");
-  const Json json = Json::parse(text, nullptr, false);
+  const Json json = parse_json(text);
   if (!json.is_object()) return malformed_report("it is no JSON object");
   const auto raw = [&json](const char* name) {
     const auto found = json.find(name);

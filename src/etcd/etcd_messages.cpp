@@ -3,9 +3,8 @@
 #include <map>
 #include <utility>
 
-#include <nlohmann/json.hpp>
-
 #include "base/base64.hpp"
+#include "base/json.hpp"
 #include "base/printable.hpp"
 #include "base/whole_number.hpp"
 
@@ -18,7 +17,7 @@ using rendezvous::Change;
 constexpr std::size_t kLongestText = 300;
 
 std::string to_text(const Json& json) {
-  return json.dump(-1, ' ', false, Json::error_handler_t::replace);
+  return json_text(json);
 }
 
 // The gateway writes 64-bit numbers as text, because JavaScript has none.
@@ -244,7 +243,7 @@ std::string fence_request(const Fence& fence, bool create, LeaseId session) {
 }
 
 std::optional<Refusal> read_refusal(std::string_view body) {
-  const Json json = Json::parse(body, nullptr, false);
+  const Json json = parse_json(body);
   if (!json.is_object()) return std::nullopt;
   Refusal refusal = refusal_in_stream(json);
   if (refusal.text.empty()) return std::nullopt;
@@ -252,7 +251,7 @@ std::optional<Refusal> read_refusal(std::string_view body) {
 }
 
 Result<std::string> read_token(std::string_view body) {
-  const Json json = Json::parse(body, nullptr, false);
+  const Json json = parse_json(body);
   std::string token = read_text(json, "token");
   // It becomes a line of a header.
   if (token.empty() || token != printable(token)) return malformed("answer to a user's name");
@@ -260,7 +259,7 @@ Result<std::string> read_token(std::string_view body) {
 }
 
 Result<LeaseAnswer> read_grant(std::string_view body) {
-  const Json json = Json::parse(body, nullptr, false);
+  const Json json = parse_json(body);
   LeaseAnswer answer;
   if (!read_lease(json, answer) || answer.lease == 0 || answer.seconds <= 0)
     return malformed("lease");
@@ -268,7 +267,7 @@ Result<LeaseAnswer> read_grant(std::string_view body) {
 }
 
 Result<LeaseAnswer> read_keep_alive(std::string_view body) {
-  const Json json = Json::parse(body, nullptr, false);
+  const Json json = parse_json(body);
   LeaseAnswer answer;
   if (find(json, "error") != nullptr)
     return Error(std::make_error_code(std::errc::protocol_error),
@@ -279,7 +278,7 @@ Result<LeaseAnswer> read_keep_alive(std::string_view body) {
 }
 
 Result<RangeAnswer> read_range(std::string_view body) {
-  const Json json = Json::parse(body, nullptr, false);
+  const Json json = parse_json(body);
   RangeAnswer answer;
   if (!read_header(json, &answer.revision, &answer.term) || answer.revision <= 0 ||
       !read_number(json, "count", answer.count) || !read_entries(json, answer.entries))
@@ -288,7 +287,7 @@ Result<RangeAnswer> read_range(std::string_view body) {
 }
 
 Result<TransactionAnswer> read_transaction(std::string_view body) {
-  const Json json = Json::parse(body, nullptr, false);
+  const Json json = parse_json(body);
   TransactionAnswer answer;
   if (!read_header(json, nullptr, &answer.term)) return malformed("answer to a transaction");
   answer.succeeded = read_flag(json, "succeeded");
@@ -305,7 +304,7 @@ Result<TransactionAnswer> read_transaction(std::string_view body) {
 }
 
 Result<WatchAnswer> read_watch(std::string_view line) {
-  const Json json = Json::parse(line, nullptr, false);
+  const Json json = parse_json(line);
   WatchAnswer answer;
   if (find(json, "error") != nullptr) {
     answer.canceled = true;

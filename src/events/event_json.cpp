@@ -2,8 +2,7 @@
 #include <limits>
 #include <system_error>
 
-#include <nlohmann/json.hpp>
-
+#include "base/json.hpp"
 #include "base/printable.hpp"
 #include "base/utc_text.hpp"
 #include "base/utf8.hpp"
@@ -82,9 +81,7 @@ std::string to_json(const Event& event) {
     put(object, event, field);
   for (const Field& field : info.fields)
     put(object, event, field);
-  const auto text = [&object] {
-    return object.dump(-1, ' ', true, ordered_json::error_handler_t::replace);
-  };
+  const auto text = [&object] { return json_text(object, true); };
   std::string line = text();
   // Escapes make texts longer: "\u4e2d" is six bytes for three.
   for (std::size_t most = kLongestText / 2; line.size() >= kLongestLine; most /= 2) {
@@ -100,7 +97,7 @@ Result<Event> parse_event(std::string_view line) {
   const auto malformed = [](const std::string& why) {
     return Error(std::make_error_code(std::errc::bad_message), "no event of drun's: " + why);
   };
-  const auto object = ordered_json::parse(line, nullptr, false);
+  const auto object = parse_ordered_json(line);
   if (!object.is_object()) return malformed("it is no JSON object");
   const auto named = object.find("event");
   if (named == object.end() || !named->is_string()) return malformed("it has no \"event\"");

@@ -3,8 +3,7 @@
 #include <system_error>
 #include <utility>
 
-#include <nlohmann/json.hpp>
-
+#include "base/json.hpp"
 #include "base/printable.hpp"
 
 namespace drun::facts {
@@ -29,12 +28,12 @@ std::string encode(const Sheet& sheet) {
     if (size > kMaxSheet || json.size() == kMaxFacts) break;
     json[key] = shown;
   }
-  return json.dump(-1, ' ', false, Json::error_handler_t::replace);
+  return json_text(json);
 }
 
 Result<Sheet> decode(std::string_view text) {
   if (text.size() > 2 * kMaxSheet) return malformed("is too long");
-  const Json json = Json::parse(text, nullptr, false);
+  const Json json = parse_json(text);
   if (!json.is_object()) return malformed("is no JSON object");
   if (json.size() > kMaxFacts) return malformed("has too many facts");
   Sheet sheet;

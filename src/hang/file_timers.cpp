@@ -6,8 +6,7 @@
 #include <limits>
 #include <set>
 
-#include <nlohmann/json.hpp>
-
+#include "base/json.hpp"
 #include "base/printable.hpp"
 
 namespace drun::hang {
@@ -31,7 +30,7 @@ void FileTimers::take(std::string_view bytes) {
 }
 
 void FileTimers::take_line(std::string_view line) {
-  const auto request = nlohmann::json::parse(line, nullptr, false);
+  const auto request = parse_json(line);
   if (!request.is_object()) return;
   const auto pid = request.find("pid");
   const auto scope = request.find("scope_id");

@@ -9,8 +9,7 @@
 #include <utility>
 #include <vector>
 
-#include <nlohmann/json.hpp>
-
+#include "base/json.hpp"
 #include "base/utf8.hpp"
 #include "hang/nccl_ras.hpp"
 

@@ -5,8 +5,7 @@
 #include <system_error>
 #include <utility>
 
-#include <nlohmann/json.hpp>
-
+#include "base/json.hpp"
 #include "jobs/history_view.hpp"
 #include "jobs/job_view.hpp"
 
@@ -70,7 +69,7 @@ ordered_json outcome_of(const rendezvous::Outcome& outcome) {
 }
 
 std::string dumped(const ordered_json& object, bool ascii) {
-  return object.dump(-1, ' ', ascii, ordered_json::error_handler_t::replace);
+  return json_text(object, ascii);
 }
 
 }  // namespace
@@ -82,7 +81,7 @@ std::string encode(const Documents& documents) {
 Result<Documents> decode_documents(std::string_view text) {
   const Error malformed(std::make_error_code(std::errc::bad_message), "not a job's documents");
   // Not ordered_json: it looks for each name among all before it.
-  const auto object = nlohmann::json::parse(text, nullptr, false);
+  const auto object = parse_json(text);
   if (!object.is_object()) return malformed;
   const auto found = object.find("documents");
   if (found == object.end() || !found->is_object()) return malformed;

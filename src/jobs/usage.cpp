@@ -5,9 +5,8 @@
 #include <limits>
 #include <system_error>
 
-#include <nlohmann/json.hpp>
-
 #include "base/duration_text.hpp"
+#include "base/json.hpp"
 #include "base/printable.hpp"
 
 namespace drun::jobs {
@@ -137,12 +136,12 @@ std::string encode(const NodeUsage& usage) {
   for (const RankUsage& each : usage.ranks)
     object["ranks"].push_back(
         {each.rank, each.cpu_ms, each.peak_kib, each.read_kib, each.written_kib, each.switches});
-  return object.dump(-1, ' ', false, ordered_json::error_handler_t::replace);
+  return json_text(object);
 }
 
 Result<NodeUsage> decode_usage(std::string_view text) {
   const Error malformed(std::make_error_code(std::errc::bad_message), "not a node's usage");
-  const auto object = ordered_json::parse(text, nullptr, false);
+  const auto object = parse_ordered_json(text);
   if (!object.is_object()) return malformed;
   NodeUsage result;
   const auto host = object.find("host");

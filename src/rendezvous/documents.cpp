@@ -5,8 +5,7 @@
 #include <limits>
 #include <utility>
 
-#include <nlohmann/json.hpp>
-
+#include "base/json.hpp"
 #include "rendezvous/failure_merge.hpp"
 #include "rendezvous/history.hpp"
 #include "rendezvous/json_reader.hpp"
@@ -43,17 +42,13 @@ constexpr std::array<const char*, 5> kCauses = {"none", "failure", "membership",
 constexpr std::array<const char*, 7> kEnds = {"success",    "failure", "stopped",   "timeout",
                                               "nodes-lost", "refused", "store-lost"};
 
-std::string dump(const Json& json) {
-  return json.dump(-1, ' ', false, Json::error_handler_t::replace);
-}
-
 // With as much of a failure's texts as fits.
 template <typename Build>
 std::string dump_in_room(const Build& build) {
   std::string text;
   Room room;
   do {
-    text = dump(build(room));
+    text = json_text(build(room));
     room = room.half();
   } while (text.size() > kMaxDocument && room.text > 0);
   return text;
@@ -352,7 +347,7 @@ std::string encode(const MemberDocument& d) {
   if (d.failed != 0) json["failed"] = d.failed;
   if (d.stop) json["stop"] = to_json(*d.stop);
   if (d.leave) json["leave"] = to_json(*d.leave);
-  if (!d.failure) return dump(json);
+  if (!d.failure) return json_text(json);
   return dump_in_room([&](const Room& room) {
     json["failure"] = to_json(*d.failure, room);
     return json;
@@ -438,7 +433,7 @@ std::string encode(const RoundDocument& d) {
   if (d.since_ms != 0) json["since_ms"] = d.since_ms;
   if (d.hung) json["hung"] = true;
   if (d.brief) json["brief"] = true;
-  return dump(json);
+  return json_text(json);
 }
 
 Result<RoundDocument> decode_round(std::string_view text) {
@@ -483,9 +478,9 @@ std::string encode(const History& history) {
     if (!round.reason.empty()) json["reason"] = round.reason;
     rounds.push_back(std::move(json));
   }
-  return dump({{"v", kProtocolVersion},
-               {"max_restarts", history.max_restarts},
-               {"rounds", std::move(rounds)}});
+  return json_text(Json{{"v", kProtocolVersion},
+                        {"max_restarts", history.max_restarts},
+                        {"rounds", std::move(rounds)}});
 }
 
 Result<History> decode_history(std::string_view text) {
@@ -516,12 +511,12 @@ std::string encode(const AssignmentDocument& d) {
   if (!d.refused.empty()) {
     Json refusal = {{"refused", d.refused}};
     if (d.unfit) refusal["unfit"] = true;
-    return dump(refusal);
+    return json_text(refusal);
   }
   Json json = to_json(d.assignment);
   json["go"] = d.go;
   if (d.last_rank >= 0) json["last_rank"] = d.last_rank;
-  return dump(json);
+  return json_text(json);
 }
 
 Result<AssignmentDocument> decode_assignment(std::string_view text) {
@@ -537,7 +532,7 @@ Result<AssignmentDocument> decode_assignment(std::string_view text) {
 }
 
 std::string encode(const LeaderDocument& d) {
-  return dump({{"ticket", d.ticket}, {"epoch", d.epoch}});
+  return json_text(Json{{"ticket", d.ticket}, {"epoch", d.epoch}});
 }
 
 Result<LeaderDocument> decode_leader(std::string_view text) {
@@ -549,7 +544,7 @@ Result<LeaderDocument> decode_leader(std::string_view text) {
 }
 
 std::string encode(const JobDocument& d) {
-  return dump({{"agreement", d.agreement}});
+  return json_text(Json{{"agreement", d.agreement}});
 }
 
 Result<JobDocument> decode_job(std::string_view text) {
@@ -560,12 +555,12 @@ Result<JobDocument> decode_job(std::string_view text) {
 }
 
 std::string encode(const BeatDocument& d) {
-  return dump({{"round", d.round},
-               {"rank", d.rank},
-               {"step", d.step},
-               {"time_ms", d.time_ms},
-               {"most_step", d.most_step},
-               {"most_time_ms", d.most_time_ms}});
+  return json_text(Json{{"round", d.round},
+                        {"rank", d.rank},
+                        {"step", d.step},
+                        {"time_ms", d.time_ms},
+                        {"most_step", d.most_step},
+                        {"most_time_ms", d.most_time_ms}});
 }
 
 Result<BeatDocument> decode_beat(std::string_view text) {

@@ -13,8 +13,7 @@
 #include <utility>
 #include <vector>
 
-#include <nlohmann/json.hpp>
-
+#include "base/json.hpp"
 #include "drun/base/result.hpp"
 
 namespace drun::rendezvous {
@@ -23,7 +22,7 @@ namespace drun::rendezvous {
 class JsonReader {
  public:
   JsonReader(std::string_view what, std::string_view text) : what_(what) {
-    owned_ = nlohmann::json::parse(text, nullptr, false);
+    owned_ = parse_json(text);
     if (!json_->is_object()) fail("it is no JSON object");
   }
   // `json` must outlive this.

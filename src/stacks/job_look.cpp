@@ -6,7 +6,7 @@
 #include <utility>
 #include <vector>
 
-#include <nlohmann/json.hpp>
+#include "base/json.hpp"
 
 namespace drun::stacks {
 namespace {
@@ -22,17 +22,19 @@ std::size_t longest_answer(std::size_t nodes) {
 }
 
 std::string encode(const JobLook& look) {
-  return nlohmann::json{
-      {"id", look.id},     {"unwind", look.unwind},   {"limit_ms", look.limit.count()},
-      {"last", look.last}, {"longest", look.longest}, {"round", look.round}}
-      .dump();
+  return json_text(nlohmann::json{{"id", look.id},
+                                  {"unwind", look.unwind},
+                                  {"limit_ms", look.limit.count()},
+                                  {"last", look.last},
+                                  {"longest", look.longest},
+                                  {"round", look.round}});
 }
 
 std::optional<JobLook> decode_job_look(std::string_view text) {
   constexpr std::size_t kLongestId = 64;
   constexpr std::chrono::milliseconds kShortest{100};
   constexpr std::chrono::milliseconds kLongest{60'000};
-  const auto object = nlohmann::json::parse(text, nullptr, false);
+  const auto object = parse_json(text);
   JobLook look;
   try {
     look.id = object.at("id").get<std::string>();

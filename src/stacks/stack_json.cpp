@@ -5,8 +5,7 @@
 #include <limits>
 #include <system_error>
 
-#include <nlohmann/json.hpp>
-
+#include "base/json.hpp"
 #include "stacks/stack_report.hpp"
 
 namespace drun::stacks {
@@ -163,7 +162,7 @@ std::string to_json(const StackReport& report, bool ascii) {
                             {"groups", std::move(groups)},
                             {"notes", std::move(notes)},
                             {"left_out", report.left_out}};
-  return object.dump(-1, ' ', ascii, ordered_json::error_handler_t::replace);
+  return json_text(object, ascii);
 }
 
 std::string to_json_within(StackReport report, std::size_t bytes) {
@@ -179,7 +178,7 @@ std::string to_json_within(StackReport report, std::size_t bytes) {
 
 Result<StackReport> parse_report(std::string_view json) {
   try {
-    return report_of(ordered_json::parse(json, nullptr, false));
+    return report_of(parse_ordered_json(json));
   } catch (const NotAReport&) {
     return Error(std::make_error_code(std::errc::bad_message), "not a report of stacks");
   }

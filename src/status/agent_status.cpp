@@ -6,7 +6,7 @@
 #include <system_error>
 #include <utility>
 
-#include <nlohmann/json.hpp>
+#include "base/json.hpp"
 
 namespace drun::status {
 namespace {
@@ -86,11 +86,11 @@ std::string to_json(const AgentStatus& status, bool ascii) {
     }
     if (!status.collective.empty()) object["collective"] = status.collective;
   }
-  return object.dump(-1, ' ', ascii, ordered_json::error_handler_t::replace);
+  return json_text(object, ascii);
 }
 
 Result<AgentStatus> parse_status(std::string_view json) {
-  const auto object = ordered_json::parse(json, nullptr, false);
+  const auto object = parse_ordered_json(json);
   if (!object.is_object()) return malformed();
   AgentStatus result;
   std::string phase;

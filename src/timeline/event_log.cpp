@@ -5,9 +5,8 @@
 #include <optional>
 #include <utility>
 
-#include <nlohmann/json.hpp>
-
 #include "base/fnv1a.hpp"
+#include "base/json.hpp"
 #include "base/printable.hpp"
 #include "base/utf8.hpp"
 
@@ -32,15 +31,14 @@ std::string clean(const std::string& text) {
 
 // Of a later drun's: what every event has is read.
 std::optional<Told> parse_unknown(std::string_view line) {
-  auto object = nlohmann::ordered_json::parse(line, nullptr, false);
+  auto object = parse_ordered_json(line);
   if (!object.is_object()) return std::nullopt;
   const auto name = object.find("event");
   if (name == object.end() || !name->is_string() || !object.contains("time")) return std::nullopt;
   const auto text = name->get<std::string>();
   if (events::kind_of(text)) return std::nullopt;
   *name = events::info_of(Kind::Warning).name;
-  auto event =
-      events::parse_event(object.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace));
+  auto event = events::parse_event(json_text(object));
   if (!event) return std::nullopt;
   return Told{*std::move(event), clean(text)};
 }

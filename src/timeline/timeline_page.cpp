@@ -8,8 +8,7 @@
 #include <utility>
 #include <vector>
 
-#include <nlohmann/json.hpp>
-
+#include "base/json.hpp"
 #include "timeline/page_template.hpp"
 
 namespace drun::timeline {
@@ -186,7 +185,7 @@ class PageData {
 }  // namespace
 
 std::string page_data(const Timeline& timeline) {
-  std::string text = PageData(timeline).json().dump(-1, ' ', true, Json::error_handler_t::replace);
+  std::string text = json_text(PageData(timeline).json(), true);
   // "</script>" in a text would end the data. In JSON "<" stands in strings only.
   std::string safe;
   for (const char c : text) {

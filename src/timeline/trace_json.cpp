@@ -7,7 +7,7 @@
 #include <string_view>
 #include <utility>
 
-#include <nlohmann/json.hpp>
+#include "base/json.hpp"
 
 namespace drun::timeline {
 namespace {
@@ -22,10 +22,6 @@ struct Track {
 
 double microseconds(std::int64_t ns) {
   return static_cast<double>(ns) / 1'000;
-}
-
-std::string json_text(const ordered_json& json) {
-  return json.dump(-1, ' ', true, ordered_json::error_handler_t::replace);
 }
 
 class TraceWriter {
@@ -43,7 +39,7 @@ class TraceWriter {
       add_mark(mark);
     for (const Cause& cause : timeline_.causes)
       add_cause(cause);
-    text_ += "\n],\"displayTimeUnit\":\"ms\",\"otherData\":" + json_text(facts()) + "}\n";
+    text_ += "\n],\"displayTimeUnit\":\"ms\",\"otherData\":" + json_text(facts(), true) + "}\n";
     return std::move(text_);
   }
 
@@ -59,7 +55,7 @@ class TraceWriter {
 
   void add(const ordered_json& event) {
     text_ += text_.ends_with('[') ? "\n" : ",\n";
-    text_ += json_text(event);
+    text_ += json_text(event, true);
   }
 
   void name(const char* what, Track track, const ordered_json& arguments) {

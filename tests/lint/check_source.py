@@ -84,13 +84,14 @@ CONFINED = {
     r"spdlog/": r"src/base/log\.cpp$",
     r"curl/": r"src/etcd/curl_library\.hpp$",
     r"hwloc\.h": r"src/launcher/devices/topology\.cpp$",
-    r"nlohmann/json\.hpp": r"(\.cpp|src/rendezvous/json_reader\.hpp)$",
+    r"nlohmann/": r"src/base/json\.(hpp|cpp)$",
+    r"base/json\.hpp": r"(\.cpp|src/rendezvous/json_reader\.hpp)$",
 }
 # The target that stands for a library whose headers the compiler finds without it.
 LIBRARIES = {
     r"asio(/|\.hpp)": "Asio::Asio",
     r"CLI/": "CLI11::CLI11",
-    r"nlohmann/": "nlohmann_json::nlohmann_json",
+    r"(nlohmann/|base/json\.hpp)": "nlohmann_json::nlohmann_json",
 }
 # The place where one of us happened to work, and notes to ourselves.
 PLACES = re.compile(r"(?<![\w.])/[w]ork/|/[h]ome/[a-z]|/[U]sers/|\.\./[s]hared\b")

@@ -2,10 +2,9 @@
 #include <algorithm>
 #include <utility>
 
-#include <nlohmann/json.hpp>
-
+#include "base/json.hpp"
 #include "launcher/cluster/hostlist.hpp"
-#include "launcher/cluster/surroundings.hpp"
+#include "launcher/cluster/variables.hpp"
 
 namespace drun::launcher::cluster {
 namespace {
@@ -25,10 +24,6 @@ std::optional<std::vector<std::string>> names_in(const Json& json) {
   return names;
 }
 
-Json parsed(const std::string& text) {
-  return Json::parse(text, nullptr, false);
-}
-
 struct SageMakerHosts {
   std::optional<std::vector<std::string>> hosts;
   std::string own;
@@ -38,11 +33,11 @@ struct SageMakerHosts {
 
 SageMakerHosts sagemaker_hosts(const Variables& variables) {
   if (const auto list = variables.find("SM_HOSTS"))
-    return {names_in(parsed(*list)), variables.find("SM_CURRENT_HOST").value_or(""), "SM_HOSTS",
+    return {names_in(parse_json(*list)), variables.find("SM_CURRENT_HOST").value_or(""), "SM_HOSTS",
             variables.shown("SM_HOSTS")};
   const auto& read = variables.around().read_file;
   const auto text = read ? read(kResources) : Result<std::string>();
-  const Json json = text ? parsed(*text) : Json();
+  const Json json = text ? parse_json(*text) : Json();
   SageMakerHosts result{std::nullopt, "", kResources,
                         std::string("SM_HOSTS is not set, and ") + kResources};
   if (!json.is_object() || !json.contains("hosts")) return result;
@@ -156,7 +151,7 @@ std::optional<Allocation> vertex(const Variables& variables) {
   if (!pools && !(job && variables.has(name))) return std::nullopt;
   Allocation allocation;
   allocation.scheduler = "Vertex AI";
-  const auto found = vertex_hosts(parsed(*variables.find(name)));
+  const auto found = vertex_hosts(parse_json(*variables.find(name)));
   if (!found) {
     allocation.nodes = allocation.endpoint =
         problem(variables.shown(name) + ": expected JSON with the hosts of a cluster");

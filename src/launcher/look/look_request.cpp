@@ -3,17 +3,13 @@
 #include <cstdint>
 #include <system_error>
 
-#include <nlohmann/json.hpp>
+#include "base/json.hpp"
 
 namespace drun::launcher {
 namespace {
 
 using nlohmann::json;
 using std::chrono::milliseconds;
-
-std::string dumped(const json& object) {
-  return object.dump(-1, ' ', false, json::error_handler_t::replace);
-}
 
 std::optional<milliseconds> silence_of(const json& object) {
   const auto found = object.find("silence");
@@ -30,19 +26,19 @@ std::string encode(const LookRequest& request) {
     if (worker.silence) entry["silence"] = worker.silence->count();
     workers.push_back(std::move(entry));
   }
-  return dumped({{"host", request.node.host},
-                 {"first", request.node.ranks.first},
-                 {"last", request.node.ranks.last},
-                 {"workers", std::move(workers)},
-                 {"unwind", request.unwind},
-                 {"each", request.each.count()},
-                 {"all", request.all.count()},
-                 {"longest", request.longest}});
+  return json_text(json{{"host", request.node.host},
+                        {"first", request.node.ranks.first},
+                        {"last", request.node.ranks.last},
+                        {"workers", std::move(workers)},
+                        {"unwind", request.unwind},
+                        {"each", request.each.count()},
+                        {"all", request.all.count()},
+                        {"longest", request.longest}});
 }
 
 Result<LookRequest> decode_request(std::string_view text) {
   try {
-    const json object = json::parse(text);
+    const json object = parse_json(text);
     LookRequest request;
     request.node = {object.at("host").get<std::string>(),
                     {object.at("first").get<int>(), object.at("last").get<int>()}};
@@ -65,12 +61,12 @@ std::string encode(const stacks::Sample& sample) {
               {"wait", sample.wait},     {"call", sample.call},
               {"frames", sample.frames}, {"problem", sample.problem}};
   if (sample.silence) object["silence"] = sample.silence->count();
-  return dumped(object);
+  return json_text(object);
 }
 
 std::optional<stacks::Sample> decode_sample(std::string_view line) {
   try {
-    const json object = json::parse(line);
+    const json object = parse_json(line);
     stacks::Sample sample;
     sample.rank = object.at("rank").get<int>();
     sample.kind = object.at("kind").get<stacks::Kind>();

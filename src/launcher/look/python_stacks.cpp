@@ -4,8 +4,7 @@
 #include <cstdint>
 #include <optional>
 
-#include <nlohmann/json.hpp>
-
+#include "base/json.hpp"
 #include "base/small_file.hpp"
 #include "base/split.hpp"
 #include "base/whole_number.hpp"
@@ -80,7 +79,7 @@ Result<PythonStacks> python_stacks(const PythonTool& tool, pid_t process,
 
 PythonStacks stacks_of_py_spy(std::string_view text) {
   PythonStacks result;
-  const json threads = json::parse(text, nullptr, false);
+  const json threads = parse_json(text);
   if (!threads.is_array()) return result;
   try {
     for (const json& thread : threads) {

@@ -7,11 +7,10 @@
 #include <cerrno>
 #include <cstdlib>
 
-#include <nlohmann/json.hpp>
-
 #include "base/atomic_file.hpp"
 #include "base/file_descriptor.hpp"
 #include "base/file_worker.hpp"
+#include "base/json.hpp"
 #include "launcher/output/sanitize.hpp"
 
 namespace drun::launcher {
@@ -90,7 +89,7 @@ std::string WorkerError::text() const {
 
 std::optional<WorkerError> parse_error_file(std::string_view bytes) {
   if (bytes.find_first_not_of(" \t\r\n") == std::string_view::npos) return std::nullopt;
-  const Json json = Json::parse(bytes, nullptr, false);
+  const Json json = parse_json(bytes);
   if (json.is_discarded()) return quoted(bytes, "that is not JSON");
   if (!json.is_object()) return quoted(bytes, "that is not a JSON object");
   const auto message = json.find("message");
@@ -122,10 +121,10 @@ Status copy_error_file(const std::string& from, const std::string& to, int exit_
     return Error(std::make_error_code(std::errc::no_such_file_or_directory),
                  "read " + from + ": no such file");
   }
-  Json json = Json::parse(*bytes, nullptr, false);
+  Json json = parse_json(*bytes);
   if (json.is_object() && json.contains("message") && json["message"].is_object()) {
     json["message"]["errorCode"] = exit_code;
-    *bytes = json.dump(-1, ' ', false, Json::error_handler_t::replace);
+    *bytes = json_text(json);
   }
   return write_whole_file(to, *bytes);
 }

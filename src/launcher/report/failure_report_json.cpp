@@ -2,8 +2,7 @@
 #include <algorithm>
 #include <array>
 
-#include <nlohmann/json.hpp>
-
+#include "base/json.hpp"
 #include "base/utc_text.hpp"
 #include "launcher/process/exit_status.hpp"
 #include "launcher/report/failure_report.hpp"
@@ -98,7 +97,7 @@ std::string render_running_json() {
 }
 
 bool tells_the_end(std::string_view report) {
-  const auto json = Document::parse(report, nullptr, false);
+  const auto json = parse_ordered_json(report);
   const auto result = json.is_object() ? json.find("result") : json.end();
   if (result == json.end()) return false;
   using enum rendezvous::End;

@@ -7,8 +7,7 @@
 #include <stdexcept>
 #include <vector>
 
-#include <nlohmann/json.hpp>
-
+#include "base/json.hpp"
 #include "base/number_ranges.hpp"
 
 namespace drun::launcher {
@@ -54,12 +53,11 @@ void put_in_order(std::vector<int>& all) {
 std::string packed_ranks(const StoppedRanks& ranks) {
   const bool expected = ranks.expected;
   return std::string(kBegin) +
-         Json{{"running", ranges_json(expected ? std::vector<int>() : ranks.running)},
-              {"killed", ranges_json(ranks.killed)},
-              {"succeeded", ranges_json(expected ? std::vector<int>() : ranks.succeeded)},
-              {"others", ranks.others_killed},
-              {"at_once", ranks.at_once}}
-             .dump() +
+         json_text(Json{{"running", ranges_json(expected ? std::vector<int>() : ranks.running)},
+                        {"killed", ranges_json(ranks.killed)},
+                        {"succeeded", ranges_json(expected ? std::vector<int>() : ranks.succeeded)},
+                        {"others", ranks.others_killed},
+                        {"at_once", ranks.at_once}}) +
          "\n";
 }
 

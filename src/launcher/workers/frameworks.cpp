@@ -4,9 +4,8 @@
 #include <array>
 #include <unordered_set>
 
-#include <nlohmann/json.hpp>
-
 #include "base/environment_variable.hpp"
+#include "base/json.hpp"
 #include "launcher/process/guardian.hpp"
 
 namespace drun::launcher {
@@ -129,7 +128,7 @@ std::string tensorflow_cluster(const std::vector<std::string>& peers, int rank) 
   const ordered_json config{{"cluster", {{"worker", peers}}},
                             {"task", {{"type", "worker"}, {"index", rank}}}};
   // What a name that is no UTF-8 has in it no resolver would find.
-  return config.dump(-1, ' ', false, ordered_json::error_handler_t::replace);
+  return json_text(config);
 }
 
 std::string with_value(std::string_view name, std::string_view value) {
