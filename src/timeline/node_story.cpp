@@ -9,8 +9,8 @@ namespace {
 
 using events::Kind;
 
-// More workers than any node has: a number in an edited file must not fill the memory.
-constexpr std::int64_t kMostWorkers = 4'096;
+// The most that --nproc-per-node takes. A number in an edited file must not fill the memory.
+constexpr std::int64_t kMostWorkers = 10'000;
 
 State state_after(End end) {
   if (end == End::Succeeded) return State::Succeeded;
