@@ -113,9 +113,9 @@ template <typename T>
   return std::move(*answer);
 }
 
-// With all that it holds, and without a word if that fails. A file system that hangs is waited for
-// for some seconds. A thread of this process hangs there then, and another process that uses the
-// folder may not even be killed before this one has ended.
+// Removes the folder with all that it holds; says nothing if that fails. Waits for a file system
+// that hangs for some seconds at most: then a thread of this process hangs there, and another
+// process that uses the folder may not even be killed before this one has ended.
 void remove_folder(const std::string& folder) noexcept;
 
 }  // namespace drun

@@ -112,7 +112,7 @@ constexpr auto kHabits = std::to_array<std::pair<std::string_view, std::string_v
 constexpr std::array kFlags{
     Flag{"endpoint", 0, "E", "$DRUN_STORE, else localhost:29400", kOwn, kFlagsGroup, "", "host:port"},
     Flag{"timeout", 0, "TIME", "30s", kOwn, kFlagsGroup, "",
-         "limit of the whole command, as in 10, 0.5, 250ms, 5s or 1h30m; watch has none unless it is given, health 5 s, doctor 120 s"},
+         "limit of the whole command, as in 10, 0.5, 250ms, 5s or 1h30m; watch and status --watch have none unless it is given, health 5 s, doctor 120 s"},
     Flag{"retry", 0, "", "", kOwn, kFlagsGroup, "", "try to connect until that time is over"},
     Flag{"json", 0, "", "", kOwn, kFlagsGroup, "", "JSON on standard output; what is not UTF-8 in base64"},
     Flag{"raw", 0, "", "", kOwn, kFlagsGroup, "",

@@ -21,7 +21,8 @@ std::string flag_text(Milliseconds duration) {
   return ms % 1000 == 0 ? std::to_string(ms / 1000) + "s" : std::to_string(ms) + "ms";
 }
 
-// As the user has given it, or would have: each field but one has the name of its flag.
+// As the flags that the user gave, or would give for it: each field but one is named after its
+// flag.
 std::string in_flags(const std::map<std::string, std::string>& fields, const std::string& name) {
   const std::string flag = name == kProtocol ? name : "--" + name;
   const auto field = fields.find(name);

@@ -174,10 +174,11 @@ void refuse_all(Context& c) {
   }
 }
 
-// What ends so soon after its start ends so again, as a rule: that costs a restart. But a job that
-// grows at its start has many short rounds, and so newcomers cost none; nor does a round of which
-// nobody knows when it began. It may have begun by the clock of another leader: a moment ahead of
-// this one it began just now, and further ahead nobody knows.
+// A round that ends so soon after its start will end so again, as a rule: that costs a restart. But
+// a job that grows at its start has many short rounds, so a round that ends for newcomers costs
+// none. Nor does a round if nobody knows when it began. That may be a time of another leader's
+// clock: if it is a moment ahead of this one's, the round has just begun; if it is further ahead,
+// nobody knows.
 bool is_brief(const Context& c, Cause cause) {
   const std::int64_t since_ms = c.state.round.since_ms;
   if (cause == Cause::Resize || since_ms == 0) return false;
@@ -295,7 +296,7 @@ void running(Context& c) {
   }
 }
 
-// From here on a write shows whether those that still stop could say that they have.
+// From then on a write shows whether the nodes that still stop could have said that they are done.
 Time trial_begins(const Config& config, Time since) {
   return since + std::max(config.stop_timeout - kAskedAgain, Milliseconds(0));
 }

@@ -173,7 +173,7 @@ void MemberAgent::keep_history() {
   }
 }
 
-// Where there is none yet, an earlier store may have had one.
+// A store that has no history yet may follow one that had: what is known of it stays.
 void MemberAgent::take_history(const std::optional<std::string>& value) {
   if (!value) return;
   if (auto history = decode_history(*value)) history_ = std::move(*history);

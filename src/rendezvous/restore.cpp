@@ -159,8 +159,8 @@ void find_round(State& state, Found& found, const RoundDocument& seen) {
   if (found.outcome) state.round.phase = Phase::Closed;
 }
 
-// Who was given a place in a round that is not the present one any more has workers until it says
-// that it has left that, whether it has said yet that it has begun or not.
+// A node that was given a place in an earlier round counts as having workers until it says that it
+// has left that round, even if it has not said yet that it began.
 void find_claims(Found& found, const State& state) {
   for (auto& [ticket, d, problem] : found.members) {
     const auto place = found.assignments.find(ticket);

@@ -163,8 +163,8 @@ BackendStep BackendFsm::on_link_up() {
 // had not found it.
 BackendStep BackendFsm::on_link_down(const std::string& cause, bool dispensable, Time now) {
   if (state_ == Following) return look_again(cause, now);
-  // A cluster of etcd does not go away with an agent. Its link knows how to go on without leaving a
-  // request of before behind, which a new one would not.
+  // A cluster of etcd does not go away with an agent. Its link knows which of its requests have no
+  // answer yet, and goes on with them; a new link would leave them behind.
   if (state_ != Joined || !dispensable || options_.backend == Backend::Etcd) return {};
   return start_over(store_text() + " went away before it knew this node: " + cause,
                     "; looking for it again", now);

@@ -61,10 +61,11 @@ class SuccessionFsm {
   struct Limits {
     Duration keep_alive{6'000};  // how long a store that breaks is waited for if there is no other
     Duration silence{6'750};     // how long it may have said nothing before it is left for another
-    // Of the first time that a successor is asked. In each pass over all of them it is as long as
-    // the whole pass before, and twice as long as a turn of that at the least: who is in that pass
-    // comes while who is ahead of it is there, or is no further behind than half of a turn. So
-    // agents that began at different times meet, and have the time for some messages that are slow.
+    // How long each successor is asked in the first pass over all of them. In each later pass a
+    // turn is as long as the whole pass before, and at least twice as long as a turn of that. So an
+    // agent that is still in the pass before comes to a successor while those ahead of it are
+    // there, or at most half a turn later: agents that began at different times meet, even if
+    // messages are slow.
     Duration turn{2'000};
     Duration longest_turn{8'000};
     Duration pause{100};

@@ -31,7 +31,7 @@ class SuccessorStore {
   [[nodiscard]] std::uint16_t port() const { return own_.port; }
 
   // Serves a fresh store at the port; what it has served so far is gone, but for what it has heard
-  // of the deaths of nodes: whoever says them says them once. Says where this agent itself reaches
+  // of the deaths of nodes, since each is reported only once. Says where this agent itself reaches
   // it. Connections that wait at the port are served.
   Result<Endpoint> stand(const store::ServerOptions& options);
   // Says there where the job's store is, and serves nobody. `options`: of a store that is to begin

@@ -58,7 +58,7 @@ inline constexpr std::array kConfKeys = std::to_array<ConfKey>({
      "see keep_alive_interval",
      [](const ConfEntry& entry, GivenConf& given) { given.conf.keep_alive_max_attempt = entry.integer(1); }},
     {"heartbeat_timeout", "heartbeat", "half the keep-alive limit, at most 5",
-     "as read_timeout, for the answer to a heartbeat; more than half the keep-alive limit counts as that half",
+     "how long the store's answer to a heartbeat may take, at most half the keep-alive limit",
      [](const ConfEntry& entry, GivenConf& given) { given.conf.heartbeat_timeout = entry.time(); }},
     {"read_timeout", "", "60",
      "how long the store's answer to a request may take; then drun reconnects",

@@ -41,7 +41,7 @@ constexpr std::array<std::pair<std::string_view, std::string_view>, 24> kWorkerV
     {"TORCHELASTIC_ERROR_FILE", "where the worker may write why it fails; the report quotes it"},
     {"DRUN_HEARTBEAT_FILE", "what the worker may change to say that it makes progress"},
     {"TORCHELASTIC_USE_AGENT_STORE", "True if drun serves MASTER_PORT, False if rank 0 does"},
-    {"TORCHELASTIC_SIGNALS_TO_HANDLE", "the signals to drun that stop the job"},
+    {"TORCHELASTIC_SIGNALS_TO_HANDLE", "the signals that drun handles, as torchrun names them"},
     {"TORCH_NCCL_ASYNC_ERROR_HANDLING", "1 unless it was set"},
     {"OMP_NUM_THREADS", "1 if several workers run on the node and it was not set"},
     {"DRUN_JOB_END_TIME", "when the job's time is over, in Unix seconds, if drun knows it"},
@@ -115,7 +115,8 @@ constexpr std::string_view kDescription =
     ".PP\n"
     "A flag may be written with underscores and abbreviated as long as it is unique; the last "
     "of\n"
-    "several wins. Each is also read from a variable, \\fB\\-\\-max\\-restarts\\fR from\n"
+    "several wins. Each that sets something is also read from a variable, "
+    "\\fB\\-\\-max\\-restarts\\fR from\n"
     "\\fBPET_MAX_RESTARTS\\fR; the flag wins.\n";
 
 constexpr std::string_view kExamples =

@@ -54,7 +54,8 @@ class NodeExchange::Impl : public std::enable_shared_from_this<Impl> {
     if (store_ && store_->connected()) return tell_and_hear();
     store_.emplace(io_, place_);
     store_->connect(Clock::now() + kConnectLimit, [this](const Status& connected) {
-      connected ? tell_and_hear() : retry(connected.error());
+      if (!connected) return retry(connected.error());
+      tell_and_hear();
     });
   }
 

@@ -21,7 +21,8 @@ constexpr std::size_t kCopiedRemainder = 16 * 1024;
 constexpr std::size_t kLeastRoom = 64 * 1024;
 // Output that may collect before it is sent although more is about to come.
 constexpr std::size_t kEagerFlush = 64 * 1024;
-// Of what others are sent, too, a peer is sent no more before they have had their turn.
+// Of a value that several peers are sent, one is sent no more than this before the others have had
+// their turn.
 constexpr std::size_t kSentAtOnce = 256 * 1024;
 // Output memory that a connection may keep for the next time.
 constexpr std::size_t kKeptBytes = 1024;
@@ -258,7 +259,7 @@ void Connection::resume(Time now) {
   flush(now);
 }
 
-// What comes next of all that is to be sent, which is so much; how much of it went.
+// Sends what comes next: `asked` becomes how much that was; returns how much of it went.
 ssize_t Connection::send_some(std::size_t& asked) {
   if (shared_output_.empty()) {
     asked = output().size() - sent_;

@@ -56,8 +56,17 @@ TEST(EarlyEndTest, AHookOfTheEndRunsAndIsWaitedFor) {
   EXPECT_EQ(word, "outcome");
 }
 
-TEST(EarlyEndTest, WithoutEitherNothingIsDone) {
+TEST(EarlyEndTest, WithoutEitherNothingIsWrittenOrRun) {
+  const drun::test::TemporaryDirectory folder;
+  const auto before = std::filesystem::current_path();
+  std::filesystem::current_path(folder.file(""));
+  testing::internal::CaptureStdout();
+  testing::internal::CaptureStderr();
   tell_early_end(Options(), 2, "no such flag");
+  std::filesystem::current_path(before);
+  EXPECT_EQ(testing::internal::GetCapturedStdout(), "");
+  EXPECT_EQ(testing::internal::GetCapturedStderr(), "");
+  EXPECT_TRUE(std::filesystem::is_empty(folder.file("")));
 }
 
 }  // namespace
