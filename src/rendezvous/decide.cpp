@@ -112,7 +112,7 @@ void close_failed(Context& c) {
     outcome.notes.push_back("crash loop: rank " + std::to_string(root.rank) +
                             " ended in the same way " + std::to_string(c.state.crashes + 1) +
                             " times in a row within seconds of its start");
-  } else if (c.round().restart_count > 0) {
+  } else if (c.config.max_restarts > 0 && c.round().restart_count >= c.config.max_restarts) {
     outcome.notes.push_back("no restart of " + std::to_string(c.config.max_restarts) + " is left");
   }
   for (const SetAside& each : c.round().set_aside)
