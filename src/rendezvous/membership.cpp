@@ -398,6 +398,7 @@ void observe(State& state, const Config& config, const std::string& ticket, Memb
              Time now, const std::string& problem) {
   auto [at, is_new] = state.members.try_emplace(ticket);
   Member& member = at->second;
+  if (!is_new && !problem.empty()) return;
   const bool known = !is_new && holds_forgotten(state, ticket, member);
   if (!is_new) count(state, ticket, member, -1);
   if (state.vacant > 0) reclaim(state, ticket, document);
@@ -407,15 +408,8 @@ void observe(State& state, const Config& config, const std::string& ticket, Memb
     if (slot != nullptr) find_again(state, *slot);
     admit(state, config, ticket, member, now, problem);
   } else {
-    if (problem.empty()) {
-      document.node_rank = member.document.node_rank;  // what it asked for at first counts
-      member.document = std::move(document);
-    } else if (member.standing != Standing::Refused) {
-      refuse(state, ticket, member, problem);
-      release_rank(state, ticket, member.document, now);
-      state.plan_broken |= state.planned.contains(ticket);
-      if (slot != nullptr) lose(state, *slot);
-    }
+    document.node_rank = member.document.node_rank;  // what it asked for at first counts
+    member.document = std::move(document);
   }
   const auto& d = member.document;
   if (impossible(state.round, d).empty()) {

@@ -192,7 +192,8 @@ struct Decision {
   std::optional<Outcome> outcome;
 };
 
-// Events. `problem` when the document could not be read: it names the member as far as known.
+// Events. `problem` when the document could not be read: it names the member as far as known. A new
+// one is refused for it; of one that is known, the last document that could be read counts.
 void observe(State& state, const Config& config, const std::string& ticket, MemberDocument document,
              Time now, const std::string& problem = {});
 void forget(State& state, const Config& config, const std::string& ticket, Time now);

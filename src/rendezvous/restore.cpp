@@ -76,6 +76,19 @@ Found read(const Keys& keys, const std::vector<Change>& entries,
   return found;
 }
 
+// Of a member that is known, a document that makes no sense changes nothing: the last one that did
+// counts.
+void overlook_nonsense(Found& found, const State& previous, std::vector<std::string>& problems) {
+  for (auto& member : found.members) {
+    if (member.problem.empty()) member.problem = impossible(previous.round, member.document);
+    const auto known = previous.members.find(member.ticket);
+    if (member.problem.empty() || known == previous.members.end()) continue;
+    if (known->second.standing == Standing::Refused) continue;
+    problems.push_back(std::exchange(member.problem, ""));
+    member.document = known->second.document;
+  }
+}
+
 // The round that the members themselves know of: the highest that one holds, has left or has seen.
 RoundDocument round_of_members(Found& found, const RoundDocument& seen) {
   RoundDocument round = seen;
@@ -378,6 +391,7 @@ State restore(const Config& config, std::int64_t epoch, const std::vector<Change
               const Succession& succession) {
   State state{Keys(config.run_id)};
   Found found = read(state.keys, entries, problems);
+  if (previous != nullptr) overlook_nonsense(found, *previous, problems);
   state.epoch = epoch;
   state.succession = succession;
   if (found.silence) state.succession.sure_from -= *found.silence;

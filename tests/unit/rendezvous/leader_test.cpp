@@ -538,6 +538,23 @@ TEST(RestoreTest, TheCountOfLossesSurvivesInTheMembers) {
   EXPECT_EQ(end.outcome->end, End::NodesLost);
 }
 
+TEST(RestoreTest, ADocumentThatMakesNoSenseChangesNothingForALeaderThatKnowsTheMember) {
+  const Config s = config(2);
+  const State before = Found(s).job(s).member("a").member("me").restore();
+  Found found(s);
+  found.job(s).add(Keys("job").member("a"), "[]").member("me");
+  const State after = found.restore({}, {}, &before);
+  EXPECT_EQ(after.members.at("a").standing, before.members.at("a").standing);
+  EXPECT_EQ(after.members.at("a").document.host, "host-a");
+  EXPECT_EQ(found.restore().members.at("a").standing, Standing::Refused) << "nobody knows it";
+  const State ahead = Found(s)
+                          .job(s)
+                          .member("a", [](MemberDocument& d) { d.left = 2'000'000; })
+                          .member("me")
+                          .restore({}, {}, &before);
+  EXPECT_EQ(ahead.members.at("a").document.left, 0);
+}
+
 // The next leader reckons with the time of day at which the one before began the round.
 TEST(RestoreTest, HowLongTheRoundHasRunIsKnownToTheNextLeader) {
   struct Case {

@@ -383,6 +383,21 @@ TEST(RefusalTest, ARoundMoreThanAMillionAheadIsImpossible) {
   EXPECT_EQ(impossible(known, d), "a speaks of round 1000004, the job is in round 3");
 }
 
+TEST(RefusalTest, ADocumentThatMakesNoSenseRefusesANewMemberOnly) {
+  Board board(config(2, 2));
+  board.join("a");
+  board.join("b");
+  const auto unreadable = [&board](const std::string& ticket) {
+    observe(board.state(), config(2, 2), ticket, {}, Time{}, "malformed");
+  };
+  unreadable("a");
+  unreadable("c");
+  EXPECT_EQ(board.state().members.at("a").standing, Standing::Eligible);
+  EXPECT_EQ(board.state().members.at("a").document.host, "a") << "the last that made sense";
+  EXPECT_EQ(board.state().members.at("c").standing, Standing::Refused);
+  EXPECT_EQ(board.step().round.phase, Phase::Preparing) << "the two that are known begin";
+}
+
 TEST(RefusalTest, EveryFieldOfADisagreementIsNamed) {
   Board board(config(2, 2));
   auto d = board.document("b");
