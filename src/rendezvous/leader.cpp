@@ -44,6 +44,12 @@ Leader::Leader(const Config& config, Outbox& outbox, std::string value, std::int
   watch_ = outbox_.watch(keys_.prefix, true);
 }
 
+std::optional<Time> Leader::others_come_until(Time now) const {
+  if (state_ == nullptr || state_->unheard.empty()) return std::nullopt;
+  if (state_->succession.sure_from <= now) return std::nullopt;
+  return state_->succession.sure_from;
+}
+
 std::unique_ptr<State> Leader::retire() {
   if (watch_ != 0) outbox_.unwatch(watch_);
   if (look_ != 0) outbox_.unwatch(look_);

@@ -60,6 +60,9 @@ class Leader {
   [[nodiscard]] Time next_round_from() const {
     return state_ != nullptr ? state_->leave_until.value_or(Time{}) : Time{};
   }
+  // At a later store: nodes of the last round of which nothing has been heard may come until then,
+  // which is after `now`.
+  [[nodiscard]] std::optional<Time> others_come_until(Time now) const;
   // What this leader knows; null before the first snapshot.
   [[nodiscard]] const State* state() const { return state_.get(); }
   // Ends the leadership's watches and gives back what is known, perhaps null.

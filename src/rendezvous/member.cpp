@@ -589,6 +589,7 @@ std::optional<Time> MemberAgent::next_deadline() const {
     next.include(up_since_ + config_.keep_alive * 2);
   if (up_) next.include(last_touch_ + config_.keep_alive / 3);
   next.include(closing_since_, config_.close_timeout);
+  if (closing_since_) next.include(others_come_until_);
   if (ending_) {
     next.include(refused_until());
     return next.time();

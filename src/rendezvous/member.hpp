@@ -59,6 +59,8 @@ class MemberAgent {
   [[nodiscard]] bool is_host() const { return document_.is_host; }
   // It leads, and decides about a further round not before this time. Nullopt: it does not lead.
   void lead_until(std::optional<Time> time) { leads_until_ = time; }
+  // This agent leads at a later store, and others of the round may still be on their way to it.
+  void expect_others_until(std::optional<Time> time) { others_come_until_ = time; }
 
   // Acts on all that has changed. Call after any of the above, and when next_deadline() is due.
   void advance(Time now);
@@ -233,6 +235,7 @@ class MemberAgent {
   Time leave_since_;
   std::optional<Time> unheld_since_;  // while it leaves: no workers are left
   std::optional<Time> leads_until_;
+  std::optional<Time> others_come_until_;
   std::optional<std::string> refusal_;
   bool unfit_ = false;
   std::optional<Outcome> ending_;

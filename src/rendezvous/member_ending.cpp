@@ -10,9 +10,10 @@ namespace {
 
 // After a request to stop, an agent waits for the leader to end the job: this much longer than the
 // keep-alive limit, because the leader may just have died. Its session then lives for the limit and
-// two seconds, and the next one must be elected and answer.
+// two seconds, and the next one must be elected and answer. If the store has been lost, that is the
+// time to find the next one, too: an agent that left before would take its vote with it, and nobody
+// would know of the request.
 constexpr Milliseconds kStopWait{5'000};
-constexpr Milliseconds kStopWaitWhileDown{1'000};
 // The leader's message about a time-out names who is missing, so an agent gives it this long before
 // it gives up by itself.
 constexpr Milliseconds kLeaderMargin{10'000};
@@ -27,10 +28,8 @@ bool MemberAgent::stop_ends_job() const {
   return last_place_ == round_.document->ran;
 }
 
-// The host waits even while its link is down: the store is its own, so the link comes back, and the
-// others learn of the stop from that store only.
 Milliseconds MemberAgent::stop_wait() const {
-  return up_ || document_.is_host ? config_.keep_alive + kStopWait : kStopWaitWhileDown;
+  return config_.keep_alive + kStopWait;
 }
 
 // An agent that never held a rank in a one-node job belongs to a different job that reused the id:
@@ -59,7 +58,7 @@ void MemberAgent::find_ending(Time now) {
 void MemberAgent::find_stop(Time now) {
   // Once asked, it waits for the answer: a round that began meanwhile makes no spare of it.
   const bool ask = was_up_ && !failed_ && (document_.stop || stop_ends_job());
-  if (ask && up_ && !document_.stop) {
+  if (ask && !document_.stop) {  // if the link is down, the first that the next store is told
     document_.stop = stop_;
     dirty_ = true;
   }
@@ -160,7 +159,8 @@ void MemberAgent::leave(Time now) {
       closing_since_ = now;
       closing_watch_ = outbox_.watch(keys_.members, true);
     }
-    const bool alone = others_known_ && others_.empty();
+    // At a later store some nodes of the round may still be on their way to it.
+    const bool alone = others_known_ && others_.empty() && !others_come_until_;
     if (!alone && now < *closing_since_ + config_.close_timeout) return;
   }
   finished_ = true;

@@ -72,6 +72,7 @@ class Participant::Impl {
     if (member_.finished()) return;
     elect(now);
     member_.lead_until(leader_ ? std::optional(leader_->next_round_from()) : std::nullopt);
+    member_.expect_others_until(leader_ ? leader_->others_come_until(now) : std::nullopt);
     // One that goes leaves the next round to the next leader.
     decides_ = leader_ && !member_.has_left(now);
     if (decides_ && member_.rejected()) leader_->note_full_store(now);

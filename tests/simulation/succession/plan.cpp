@@ -141,6 +141,26 @@ void draw_untouched(SuccessionPlan& plan, Random& random) {
   plan.blows.push_back(blow);
 }
 
+// The node with the store is lost, and one of the others is told to end the job before there is a
+// next store.
+void draw_ended(SuccessionPlan& plan, Random& random) {
+  plan.max_nodes = plan.min_nodes = plan.nodes = random.in(3, 7);
+  plan.endpoints = draw_endpoints(plan, random);
+  plan.host_is_spare = false;
+  plan.work_ms = 60'000;
+  plan.max_delay_ms = std::min(plan.max_delay_ms, 20);
+  Blow blow;
+  blow.at_ms = random.in(3'000, 8'000);
+  blow.of_host = true;
+  blow.harm = random.chance(30) ? Harm::Kill : Harm::PowerOff;
+  plan.blows = {blow};
+  blow.at_ms += random.in(0, 6'000);
+  blow.of_host = false;
+  blow.harm = Harm::End;
+  blow.node = random.in(0, 1000);
+  plan.blows.push_back(blow);
+}
+
 void draw_wild(SuccessionPlan& plan, Random& random) {
   plan.nodes = random.in(2, 6);
   plan.max_nodes = random.in(std::max(1, plan.nodes - 2), plan.nodes);
@@ -209,9 +229,9 @@ void draw_wild(SuccessionPlan& plan, Random& random) {
 }
 
 const char* name(Harm harm) {
-  static constexpr const char* kNames[] = {"kill",  "power off", "stop",  "cut",
-                                           "split", "one way",   "fail",  "join",
-                                           "go",    "return",    "called"};
+  static constexpr const char* kNames[] = {"kill",  "power off", "stop",   "cut",
+                                           "split", "one way",   "fail",   "join",
+                                           "go",    "return",    "called", "end"};
   return kNames[static_cast<int>(harm)];
 }
 
@@ -243,14 +263,23 @@ SuccessionPlan make_succession_plan(std::uint64_t seed) {
   if (plan.promise == Promise::Soon && plan.nodes >= 4 && plan.min_nodes <= plan.nodes - 2 &&
       random.chance(50))
     draw_silence(plan, random);
+  Random other(seed ^ 0xE4D);  // so that all other jobs stay what they were
+  if (plan.promise == Promise::Nothing && other.chance(5)) {
+    plan.promise = Promise::Ended;
+    draw_ended(plan, other);
+  }
   std::stable_sort(plan.blows.begin(), plan.blows.end(),
                    [](const Blow& a, const Blow& b) { return a.at_ms < b.at_ms; });
   return plan;
 }
 
 std::string describe(const SuccessionPlan& plan) {
-  static constexpr const char* kPromises[] = {"", ", must succeed", ", must not be touched",
-                                              ", must go on soon", ", must go on in time"};
+  static constexpr const char* kPromises[] = {"",
+                                              ", must succeed",
+                                              ", must not be touched",
+                                              ", must go on soon",
+                                              ", must go on in time",
+                                              ", must end when told"};
   std::string text =
       "seed " + std::to_string(plan.seed) + kPromises[static_cast<int>(plan.promise)] + ": " +
       std::to_string(plan.nodes) + " nodes of " + std::to_string(plan.min_nodes) + ":" +

@@ -19,7 +19,8 @@ enum class Harm {
   Join,      // `detail` more agents start; of_host: on machines of endpoints, if nobody is there
   Go,        // an agent is told to go
   Return,    // the first agent is killed; then one starts on its machine, with an empty store
-  Called     // the next agent that another one calls to its store is killed when it has said so
+  Called,    // the next agent that another one calls to its store is killed when it has said so
+  End        // an agent is told to end the job
 };
 
 struct Blow {
@@ -38,7 +39,8 @@ enum class Promise {
                // the job succeeds on all that nothing happened to
   NoNewRound,  // and its workers are not touched
   Soon,        // and who is left has new workers within seconds
-  InTime       // the same, after the last blow, as soon as the lease of a silent node is over
+  InTime,      // the same, after the last blow, as soon as the lease of a silent node is over
+  Ended        // all that nothing happened to end as the last blow says
 };
 
 struct SuccessionPlan {

@@ -17,6 +17,7 @@ constexpr Milliseconds kInTime{13'000};  // likewise: the lease, and 2 s for the
 constexpr int kBusy = 100'000;           // events in one moment, and for each node
 
 constexpr Milliseconds kJoinTimeout{120'000};
+constexpr int kEndCode = 130;  // of who is told to end the job
 
 launcher::Options options_of(const SuccessionPlan& plan) {
   launcher::Options options;
@@ -112,7 +113,8 @@ void SuccessionWorld::check_end() {
     if (!a->outcome) continue;
     const bool success = a->outcome->end == End::Success;
     report_.succeeded += success ? 1 : 0;
-    if (plan_.promise != Promise::Nothing && !a->harmed && !a->is_newcomer && !success)
+    if (plan_.promise == Promise::Nothing || a->harmed || a->is_newcomer) continue;
+    if (plan_.promise == Promise::Ended ? a->outcome->exit_code != kEndCode : !success)
       fail("node " + std::to_string(a->number) +
            ", to which nothing happened, ends: " + a->outcome->text);
   }
@@ -504,6 +506,11 @@ void SuccessionWorld::strike(const Blow& blow) {
       agent(number).harmed = true;
       return input(number, [this](Participant& p) {
         p.on_leave_requested("told to go by SIGTERM", 143, scheduler_.now());
+      });
+    case Harm::End:
+      note(number, "is told to end the job");
+      return input(number, [this](Participant& p) {
+        p.on_stop_requested("received SIGINT", kEndCode, scheduler_.now());
       });
     case Harm::Return:
       if (!agent(0).running) return;

@@ -682,6 +682,23 @@ TEST_F(MemberTest, TheHostWaitsForTheOthersUntilTheCloseTimeout) {
   }
 }
 
+TEST_F(MemberTest, TheHostOfALaterStoreWaitsForThoseWhoMayBeOnTheirWay) {
+  config_.is_host = true;
+  begin();
+  put(keys_.outcome, encode(Outcome{End::Stopped, 130, "", std::nullopt}));
+  advance();
+  EXPECT_FALSE(done().finish);
+  member_->on_snapshot({watches_.at(keys_.members), {{keys_.member("me"), "x"}}});
+  const Time until = now_ + Milliseconds(1'000);
+  member_->expect_others_until(until);
+  advance();
+  EXPECT_FALSE(done().finish);
+  EXPECT_EQ(member_->next_deadline(), until);
+  member_->expect_others_until({});  // all are heard of, or it is too late
+  advance();
+  EXPECT_TRUE(done().finish);
+}
+
 TEST_F(MemberTest, OthersLeaveAtOnceWithTheJobsOutcome) {
   run(1);
   const Outcome ended{End::Failure, 7, "rank 3", FailureSummary{}};
@@ -718,8 +735,9 @@ TEST_F(MemberTest, ASignalIsActedOnWhateverTheStoreDoes) {
     ASSERT_TRUE(stop);
     EXPECT_EQ(stop->signal, 15);
     member_->on_workers_stopped();
-    // No leader answers. If one has just died, the next one is there after the keep-alive limit.
-    advance(up ? config_.keep_alive + Milliseconds(4'999) : Milliseconds(999));
+    // No leader answers. If one has just died, or the store, the next one is there after the
+    // keep-alive limit.
+    advance(config_.keep_alive + Milliseconds(4'999));
     EXPECT_FALSE(done().finish) << up;
     advance(Milliseconds(1));
     const auto told = done();
@@ -792,7 +810,7 @@ TEST_F(MemberTest, ALeaderThatIsRefusedStaysWhileOthersMayBeToldToGo) {
   EXPECT_EQ(gone.finish->outcome.end, End::Refused);
 }
 
-TEST_F(MemberTest, ToldToGoItWaitsForNoStoreThatDoesNotAnswer) {
+TEST_F(MemberTest, ToldToGoItWaitsForTheNextStoreAndNoLonger) {
   run(1);
   member_->on_link_down("reset", {}, now_);
   member_->on_leave_requested("received SIGTERM", 143, now_);
@@ -800,11 +818,25 @@ TEST_F(MemberTest, ToldToGoItWaitsForNoStoreThatDoesNotAnswer) {
   ASSERT_TRUE(done().stop);
   member_->on_workers_stopped();
   advance();
-  advance(Milliseconds(999));
+  advance(config_.keep_alive + Milliseconds(4'999));
   EXPECT_FALSE(done().finish);
   EXPECT_EQ(member_->next_deadline(), now_ + Milliseconds(1));
   advance(Milliseconds(1));
   EXPECT_TRUE(done().finish);
+}
+
+TEST_F(MemberTest, AStopThatCameWithoutAStoreIsTheFirstThatTheNextOneIsTold) {
+  run(1);
+  done();
+  member_->on_link_down("reset", {}, now_);
+  member_->on_stop_requested("received SIGINT", 130, now_);
+  advance();
+  EXPECT_TRUE(done().published.empty());
+  member_->on_link_up({Link::NewSession, {}}, now_);
+  advance();
+  const auto told = done();
+  ASSERT_FALSE(told.published.empty());
+  EXPECT_EQ(told.published[0].stop, (StopRequest{"received SIGINT", 130}));
 }
 
 TEST_F(MemberTest, ToldToGoTheHostEndsTheJob) {
