@@ -17,6 +17,7 @@ namespace drun::test {
 namespace {
 
 using testing::AllOf;
+using testing::ContainsRegex;
 using testing::HasSubstr;
 using testing::IsEmpty;
 using testing::Not;
@@ -384,7 +385,7 @@ TEST(FailureReportTest, NamesWhoHadEndedWithZero) {
             ") ]; do sleep 0.02; done; [ $RANK = 2 ] && exit 9; while :; do sleep 0.02; done"));
   EXPECT_EQ(finished.code, 9);
   EXPECT_THAT(finished.err,
-              HasSubstr("drun: rank 0 was still running\ndrun: rank 1 had ended with 0\n"));
+              ContainsRegex("drun: rank 0 was still running.*\ndrun: rank 1 had ended with 0\n"));
   EXPECT_THAT(read_file(report), HasSubstr("\"ranks_succeeded_before\": [\n    1\n  ]"));
 }
 
@@ -421,6 +422,20 @@ TEST(FailureReportTest, BeginsWithARankThatSeemsToHangOnAnotherNode) {
                    ", rank 1 seems to hang: when rank 0's wait timed out, it was still running");
   }
   EXPECT_EQ(named, 1) << "by the node where it runs";
+}
+
+TEST(FailureReportTest, SaysForHowLongAllWereSilent) {
+  const TempDir directory;
+  const std::string ready = (directory.path() / "ready").string();
+  const Finished finished =
+      run_drun(Arguments{"--nproc-per-node", "3"} +
+               shell("[ $RANK = 1 ] || { : > " + ready +
+                     "$RANK; exec sleep 1000; }; while [ ! -e " + ready + "0 ] || [ ! -e " + ready +
+                     "2 ]; do sleep 0.02; done; sleep 1.1; "
+                     "exit 9"));
+  EXPECT_EQ(finished.code, 9);
+  EXPECT_THAT(finished.err,
+              ContainsRegex("\ndrun: ranks 0,2 were still running \\(silent for at least .*\\)\n"));
 }
 
 TEST(FailureReportTest, NamesThemAtASignalToo) {

@@ -53,22 +53,26 @@ void put_in_order(std::vector<int>& all) {
 std::string packed_ranks(const StoppedRanks& ranks) {
   const bool expected = ranks.expected;
   return std::string(kBegin) +
-         json_text(Json{{"running", ranges_json(expected ? std::vector<int>() : ranks.running)},
-                        {"killed", ranges_json(ranks.killed)},
-                        {"succeeded", ranges_json(expected ? std::vector<int>() : ranks.succeeded)},
-                        {"others", ranks.others_killed},
-                        {"at_once", ranks.at_once}}) +
+         json_text(
+             Json{{"running", ranges_json(expected ? std::vector<int>() : ranks.running)},
+                  {"killed", ranges_json(ranks.killed)},
+                  {"succeeded", ranges_json(expected ? std::vector<int>() : ranks.succeeded)},
+                  {"all_silent_ms", ranks.all_silent ? Json(ranks.all_silent->count()) : Json()},
+                  {"others", ranks.others_killed},
+                  {"at_once", ranks.at_once}}) +
          "\n";
 }
 
 std::optional<StoppedRanks> unpacked_ranks(std::string_view text) {
   if (!text.starts_with(kBegin)) return std::nullopt;
-  const Json json = Json::parse(text.substr(kBegin.size()), nullptr, false);
+  const Json json = parse_json(text.substr(kBegin.size()));
   try {
     StoppedRanks ranks;
     ranks.running = ranks_in(json.at("running"));
     ranks.killed = ranks_in(json.at("killed"));
     ranks.succeeded = ranks_in(json.at("succeeded"));
+    if (const Json& silent = json.at("all_silent_ms"); !silent.is_null())
+      ranks.all_silent = std::chrono::milliseconds(silent.get<std::int64_t>());
     ranks.others_killed = json.at("others").get<std::uint32_t>();
     ranks.at_once = json.at("at_once").get<bool>();
     return ranks;
@@ -78,6 +82,10 @@ std::optional<StoppedRanks> unpacked_ranks(std::string_view text) {
 }
 
 void GatheredRanks::add(const StoppedRanks& host) {
+  if (all_.running.empty())
+    all_.all_silent = host.all_silent;
+  else if (!host.running.empty())
+    all_.all_silent = host.all_silent ? std::min(all_.all_silent, host.all_silent) : std::nullopt;
   append(all_.running, host.running);
   append(all_.killed, host.killed);
   append(all_.succeeded, host.succeeded);

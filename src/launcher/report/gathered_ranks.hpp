@@ -10,8 +10,8 @@
 
 namespace drun::launcher {
 
-// Of `ranks` what describe_stopped() and describe_succeeded() tell, without the node and the
-// silence; no other text of drun's begins as this does. Ends with a line feed.
+// Of `ranks` what describe_stopped() and describe_succeeded() tell, without the node and the rank
+// that stands out; no other text of drun's begins as this does. Ends with a line feed.
 [[nodiscard]] std::string packed_ranks(const StoppedRanks& ranks);
 // Nullopt: it is some other text, or damaged.
 [[nodiscard]] std::optional<StoppedRanks> unpacked_ranks(std::string_view text);

@@ -1,5 +1,6 @@
 #include "launcher/report/stopped_ranks.hpp"
 
+#include "base/duration_text.hpp"
 #include "base/number_ranges.hpp"
 
 namespace drun::launcher {
@@ -20,6 +21,13 @@ std::string killed_text(const StoppedRanks& stopped) {
          " that the workers had started" + fate(stopped, count == 1);
 }
 
+std::string silence_text(const StoppedRanks& stopped, bool one) {
+  if (!stopped.silence.empty()) return " (" + stopped.silence + ")";
+  if (!stopped.all_silent) return "";
+  return std::string(" (silent for ") + (one ? "" : "at least ") +
+         describe_duration(stopped.all_silent->count()) + ")";
+}
+
 }  // namespace
 
 std::string on_host(const StoppedRanks& stopped, const std::string& text) {
@@ -38,8 +46,8 @@ std::string describe_succeeded(const StoppedRanks& stopped) {
 std::string describe_stopped(const StoppedRanks& stopped) {
   if (stopped.running.empty() || stopped.expected) return describe_killed(stopped);
   const bool one = stopped.running.size() == 1;
-  std::string text = ranks_text(stopped.running) + (one ? " was" : " were") + " still running";
-  if (!stopped.silence.empty()) text += " (" + stopped.silence + ")";
+  std::string text = ranks_text(stopped.running) + (one ? " was" : " were") + " still running" +
+                     silence_text(stopped, one);
   if (stopped.killed == stopped.running)
     text += " and" + fate(stopped, one);
   else if (const auto killed = killed_text(stopped); !killed.empty())

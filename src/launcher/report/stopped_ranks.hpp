@@ -2,7 +2,9 @@
 // Pure.
 #pragma once
 
+#include <chrono>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -21,8 +23,11 @@ struct StoppedRanks {
   // Processes that workers had started, and needed SIGKILL. Of a rank that was killed its own
   // children are no news.
   std::uint32_t others_killed = 0;
-  bool at_once = false;     // SIGKILL came before the grace was over
-  std::string silence;      // of a rank that stands out, see describe_silence(); may be empty
+  bool at_once = false;  // SIGKILL came before the grace was over
+  std::string silence;   // of a rank that stands out, see describe_silence(); may be empty
+  // For how long all that ran had been silent at least; nullopt: nobody knows, or less than a
+  // second.
+  std::optional<std::chrono::milliseconds> all_silent;
   bool few = false;         // those that ran are no more than half of the node's workers
   std::vector<int> silent;  // of those that ran: who stands out, or all if they are few
   std::string silent_for;   // all of these: "11.0 s"
@@ -35,8 +40,8 @@ struct StoppedRanks {
   bool expected = false;  // that they ran is no news: one rank only, or not all had begun
 };
 
-// "ranks 0-2,4 were still running (rank 2 silent the longest, for 11.0 s); rank 2 needed SIGKILL".
-// Empty if there is nothing to say.
+// "ranks 0-2,4 were still running (rank 2 silent the longest, for 11.0 s); rank 2 needed SIGKILL";
+// "(silent for at least 6.0 s)", if nobody stands out. Empty if there is nothing to say.
 [[nodiscard]] std::string describe_stopped(const StoppedRanks& stopped);
 
 // "on node1, rank 2 ...", if the job has several nodes.

@@ -30,16 +30,16 @@ std::string state_of(const Worker& worker) {
   return worker.stage == Worker::Stage::Ended ? worker.cause : "not started";
 }
 
-// Running workers that have printed, with the time of each one's last output.
+// Of running workers, who has not failed: the time of each one's last output, or of its start if it
+// has not printed.
 using LastOutput = std::map<int, Worker::Time>;
 
 LastOutput last_outputs(const Workers& workers, int first_rank, const LastOutputOf& last_output) {
   LastOutput last;
   for (const auto& [id, worker] : workers) {
-    if (worker.stage != Worker::Stage::Running) continue;
-    const auto printed = last_output(id);
-    if (printed && *printed != Worker::Time::min())
-      last.emplace(first_rank + worker.local_rank, *printed);
+    if (worker.stage != Worker::Stage::Running || worker.condemned) continue;
+    if (const auto printed = last_output(id))
+      last.emplace(first_rank + worker.local_rank, std::max(*printed, worker.started));
   }
   return last;
 }
@@ -80,13 +80,15 @@ std::vector<RankState> describe_by_state(const Workers& workers, int first_rank,
   const LastOutput last = last_outputs(workers, first_rank, last_output);
   const std::string running = "running for at least " + time_since(latest, now);
   std::optional<Worker::Time> last_of_all;
-  for (const auto& [rank, time] : last)
-    last_of_all = std::max(last_of_all, std::optional(time));
+  for (const auto& [id, worker] : workers)
+    if (worker.stage == Worker::Stage::Running)
+      last_of_all = std::max(last_of_all, last_output(id));
   std::map<std::string, std::vector<int>> ranks_of;
   for (const auto& [id, worker] : workers) {
     const int rank = first_rank + worker.local_rank;
     const bool runs = worker.stage == Worker::Stage::Running;
-    const auto printed = last.contains(rank) ? last_of_all : last_output(id);
+    auto printed = last_output(id);
+    if (printed && *printed != Worker::Time::min()) printed = last_of_all;
     ranks_of[runs ? running + silence_of(printed, "at least ", now) : state_of(worker)].push_back(
         rank);
   }
@@ -96,6 +98,17 @@ std::vector<RankState> describe_by_state(const Workers& workers, int first_rank,
   if (const auto silence = longest_silence(last, now))
     lines.push_back({ranks_text(silence->ranks) + ": " + silence->words, true});
   return lines;
+}
+
+// The shortest of all that were stopped.
+std::optional<milliseconds> silence_of_all(const Workers& workers) {
+  std::optional<milliseconds> shortest;
+  for (const auto& [id, worker] : workers) {
+    if (!worker.stopped || worker.pid == 0) continue;
+    if (worker.silence.value_or(milliseconds(0)) < kWorthALine) return std::nullopt;
+    shortest = std::min(shortest.value_or(milliseconds::max()), *worker.silence);
+  }
+  return shortest;
 }
 
 }  // namespace
@@ -127,19 +140,12 @@ std::vector<RankState> describe_workers(const Workers& workers, int first_rank,
 
 std::string describe_silence(const Workers& workers, int first_rank,
                              const LastOutputOf& last_output, Worker::Time now) {
-  const LastOutput last = last_outputs(workers, first_rank, last_output);
-  const auto running = std::count_if(workers.begin(), workers.end(), [](const auto& each) {
-    return each.second.stage == Worker::Stage::Running;
-  });
-  if (running == 1 && last.size() == 1) {
-    const Worker::Time since = last.begin()->second;
-    return now - since < kWorthALine ? "" : "silent for " + time_since(since, now);
-  }
-  const auto silence = longest_silence(last, now);
+  const auto silence = longest_silence(last_outputs(workers, first_rank, last_output), now);
   return silence ? ranks_text(silence->ranks) + " " + silence->words : "";
 }
 
 void find_silent(StoppedRanks& stopped, const Workers& workers, int first_rank) {
+  stopped.all_silent = silence_of_all(workers);
   stopped.few = stopped.running.size() * 2 <= workers.size();
   std::map<int, milliseconds> all;      // by rank
   std::map<int, milliseconds> printed;  // of these, those that had written something

@@ -21,15 +21,15 @@ using LastOutputOf = std::function<std::optional<Worker::Time>(process::WorkerId
                                                       const LastOutputOf& last_output,
                                                       Worker::Time now);
 
-// Of running workers that have printed, the few that have been silent for much longer than the
-// others: "rank 7 silent the longest, for 11.0 s"; of the only one that runs, "silent for 11.0 s".
-// Empty: none stands out.
+// Of running workers, the few that have been silent for much longer than the others: "rank 7 silent
+// the longest, for 11.0 s". Who has never printed has been silent since its start. Empty: none
+// stands out.
 [[nodiscard]] std::string describe_silence(const Workers& workers, int first_rank,
                                            const LastOutputOf& last_output, Worker::Time now);
 
 // Sets `few`, `silent` and `silent_for` for what was stopped: of those that still ran, the ones
 // that had been silent for much longer than the others, or all of them if they were no more than
-// half of the workers. Nobody whose last output was less than a second before.
+// half of the workers. Nobody whose last output was less than a second before. And `all_silent`.
 void find_silent(StoppedRanks& stopped, const Workers& workers, int first_rank);
 
 }  // namespace drun::launcher

@@ -16,6 +16,7 @@ StoppedRanks some_ranks() {
   ranks.running = {0, 1, 2, 5};
   ranks.killed = {2};
   ranks.succeeded = {3, 4};
+  ranks.all_silent = std::chrono::milliseconds(6'000);
   ranks.others_killed = 7;
   ranks.at_once = true;
   ranks.host = "node1";
@@ -28,6 +29,7 @@ TEST(GatheredRanksTest, WhatIsHandedOverComesWhole) {
   EXPECT_THAT(ranks->running, ElementsAre(0, 1, 2, 5));
   EXPECT_THAT(ranks->killed, ElementsAre(2));
   EXPECT_THAT(ranks->succeeded, ElementsAre(3, 4));
+  EXPECT_EQ(ranks->all_silent, std::chrono::milliseconds(6'000));
   EXPECT_EQ(ranks->others_killed, 7U);
   EXPECT_TRUE(ranks->at_once);
   EXPECT_EQ(ranks->host, "");
@@ -81,6 +83,31 @@ TEST(GatheredRanksTest, TheRanksOfAllHostsAreOneLine) {
   host.killed = {0};
   all.add(host);
   EXPECT_EQ(all.stopped(), "ranks 0-2,4-5 were still running; ranks 0,5 were killed");
+}
+
+// Of a host where some rank has just written nothing is known.
+TEST(GatheredRanksTest, TheShortestSilenceIsThatOfAll) {
+  GatheredRanks all;
+  StoppedRanks host;
+  host.succeeded = {9};
+  all.add(host);  // nobody ran there
+  host.succeeded = {};
+  host.running = {0};
+  host.all_silent = std::chrono::milliseconds(6'000);
+  all.add(host);
+  host.running = {1};
+  host.all_silent = std::chrono::milliseconds(5'000);
+  all.add(host);
+  EXPECT_EQ(all.stopped(), "ranks 0-1 were still running (silent for at least 5.0 s)");
+  EXPECT_EQ(unpacked_ranks(packed_ranks(host))->all_silent, std::chrono::milliseconds(5'000));
+  host.running = {2};
+  host.all_silent = std::nullopt;
+  all.add(host);
+  EXPECT_EQ(unpacked_ranks(packed_ranks(host))->all_silent, std::nullopt);
+  host.running = {3};
+  host.all_silent = std::chrono::milliseconds(7'000);
+  all.add(host);
+  EXPECT_EQ(all.stopped(), "ranks 0-3 were still running");
 }
 
 TEST(GatheredRanksTest, TheOrderOfTheHostsDoesNotMatter) {

@@ -59,6 +59,25 @@ TEST(StoppedRanksTest, ASilenceThatStandsOutIsNamed) {
             "SIGKILL");
 }
 
+TEST(StoppedRanksTest, ThatAllWereSilentIsSaidIfNobodyStandsOut) {
+  StoppedRanks stopped = ranks({0, 1, 2});
+  stopped.all_silent = std::chrono::milliseconds(6'000);
+  EXPECT_EQ(describe_stopped(stopped), "ranks 0-2 were still running (silent for at least 6.0 s)");
+  stopped.killed = {1};
+  EXPECT_EQ(describe_stopped(stopped),
+            "ranks 0-2 were still running (silent for at least 6.0 s); rank 1 needed SIGKILL");
+  stopped.killed = stopped.running;
+  EXPECT_EQ(describe_stopped(stopped),
+            "ranks 0-2 were still running (silent for at least 6.0 s) and needed SIGKILL");
+  stopped.silence = "rank 2 silent the longest, for 11.0 s";
+  EXPECT_EQ(describe_stopped(stopped),
+            "ranks 0-2 were still running (rank 2 silent the longest, for 11.0 s) and needed "
+            "SIGKILL");
+  stopped = ranks({4});
+  stopped.all_silent = std::chrono::milliseconds(6'000);
+  EXPECT_EQ(describe_stopped(stopped), "rank 4 was still running (silent for 6.0 s)");
+}
+
 TEST(StoppedRanksTest, OfSeveralNodesThisOneIsNamed) {
   StoppedRanks stopped = ranks({8, 9}, {9});
   stopped.host = "gpu1";

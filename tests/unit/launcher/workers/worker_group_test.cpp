@@ -827,12 +827,13 @@ TEST(WorkerGroupTest, ManyWorkersAreDescribedByTheirState) {
               ElementsAre("rank 10: not started", "rank 9: running for at least 4.0 s, no output",
                           "ranks 2-8: running for at least 4.0 s, silent for at least 2.0 s"));
   rig.output.last_outputs[3] = kStart;
+  rig.output.last_outputs[8] = kStart + std::chrono::seconds(3);
   EXPECT_THAT(texts(rig.group.describe(kStart + std::chrono::seconds(5))),
               Contains("rank 4: silent the longest, for 5.0 s"));
   rig.output.last_outputs[5] = kStart + std::chrono::milliseconds(500);
   EXPECT_THAT(texts(rig.group.describe(kStart + std::chrono::seconds(5))),
               Contains("ranks 4,6: silent the longest, for at least 4.5 s"));
-  for (const process::WorkerId id : {1U, 2U})
+  for (const process::WorkerId id : {1U, 2U, 4U})
     rig.output.last_outputs[id] = kStart;
   EXPECT_THAT(texts(rig.group.describe(kStart + std::chrono::seconds(5))),
               testing::Not(Contains(testing::HasSubstr("longest"))));
@@ -857,6 +858,28 @@ TEST(WorkerGroupTest, WhoIsSilentTheLongestStandsOut) {
   EXPECT_THAT(silent(4), ElementsAre("rank 3"));
   EXPECT_THAT(silent(12), ElementsAre("rank 3"));
   EXPECT_THAT(silent(1), IsEmpty());
+}
+
+TEST(WorkerGroupTest, WhoHasNeverPrintedIsSilentSinceItsStart) {
+  const auto never = Worker::Time::min();
+  for (const int workers : {3, 9}) {
+    Options options = two_workers();
+    options.nproc_per_node = workers;
+    Rig rig(options);
+    rig.group.start(second_node(), rig.now);
+    const auto all = static_cast<process::WorkerId>(workers);
+    for (process::WorkerId id = 1; id <= all; ++id) {
+      (void)rig.feed({spawned(id)});
+      rig.output.last_outputs[id] = id == 2 ? never : kStart + std::chrono::seconds(8);
+    }
+    rig.now = kStart + std::chrono::seconds(9);
+    std::vector<std::string> stand_out;
+    for (const auto& state : rig.group.describe(rig.now))
+      if (state.silent) stand_out.push_back(state.text.substr(0, 6));
+    EXPECT_THAT(stand_out, ElementsAre("rank 3"));
+    (void)rig.group.stop(false, rig.now);
+    EXPECT_EQ(rig.group.stopped_ranks().silence, "rank 3 silent the longest, for 9.0 s");
+  }
 }
 
 // ---- who was stopped ----
@@ -973,7 +996,38 @@ TEST(WorkerGroupTest, OfTheLastThatRunsTheSilenceIsSaid) {
   rig.output.last_outputs[kSecond] = kStart;
   rig.now += std::chrono::seconds(4);
   (void)rig.feed({exited(kFirst, 7)});
-  EXPECT_EQ(rig.group.stopped_ranks().silence, "silent for 4.0 s");
+  EXPECT_EQ(rig.group.stopped_ranks().silence, "");
+  EXPECT_EQ(rig.group.stopped_ranks().all_silent, std::chrono::seconds(4));
+}
+
+TEST(WorkerGroupTest, OfAllWhoWereSilentAlikeTheShortestSilenceIsSaid) {
+  const auto never = Worker::Time::min();
+  const auto at = [](int ms) { return kStart + milliseconds(ms); };
+  using Known = std::map<process::WorkerId, Worker::Time>;
+  const std::vector<std::pair<Known, std::optional<milliseconds>>> cases{
+      {{{1, never}, {2, never}, {3, never}}, milliseconds(6'000)},
+      {{{1, at(500)}, {2, at(900)}, {3, never}}, milliseconds(5'100)},
+      {{{1, at(900)}, {2, at(5'500)}, {3, at(900)}}, std::nullopt},  // less than a second
+      {{{1, never}, {2, never}}, std::nullopt},                      // of the third nobody knows
+      {{}, std::nullopt}};
+  for (const auto& [known, silence] : cases) {
+    for (const bool fails : {false, true}) {
+      Options options = two_workers();
+      options.nproc_per_node = 4;
+      Rig rig(options);
+      rig.group.start(second_node(), rig.now);
+      (void)rig.feed({spawned(1), spawned(2), spawned(3), spawned(4)});
+      rig.output.last_outputs = known;
+      rig.output.last_outputs[4] = kStart;
+      rig.now = kStart + std::chrono::seconds(6);
+      if (fails)
+        (void)rig.feed({exited(4, 7)});
+      else
+        (void)rig.group.stop(false, rig.now);
+      EXPECT_EQ(rig.group.stopped_ranks().all_silent, silence);
+      EXPECT_EQ(rig.group.stopped_ranks().silence, "");
+    }
+  }
 }
 
 TEST(WorkerGroupTest, OfFewThatStillRanAllWhoWereSilentAreKnown) {
