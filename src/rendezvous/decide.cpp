@@ -202,7 +202,7 @@ std::string lost_text(const Context& c) {
     const auto member = c.state.members.find(ticket);
     const bool told = member != c.state.members.end() && member->second.document.leave;
     return node_name(c.state, slot.group_rank, slot.host, "the node") +
-           (told ? " leaves the job: " + member->second.document.leave->reason : " is gone");
+           (told ? std::string(kLeavesTheJob) + member->second.document.leave->reason : " is gone");
   }
   // The store has forgotten who had which rank, or is a new one: the nodes that are there have said
   // theirs, so the missing rank is the one that nobody has claimed.

@@ -3,7 +3,8 @@
 #include <algorithm>
 #include <chrono>
 #include <cstdio>
-#include <span>
+#include <map>
+#include <set>
 
 #include "base/duration_text.hpp"
 #include "base/folded_names.hpp"
@@ -17,17 +18,39 @@ constexpr std::size_t kMaxHeld = 2;
 constexpr std::size_t kMostLost = 4;
 constexpr std::size_t kMaxReason = 200;
 
+// A later store has never known the nodes that did not come over to it. Their ranks are those of
+// the last round that nobody here has, once it is known that they do not come. Without the node
+// that was told to go.
+std::set<int> ranks_left_behind(const State& state) {
+  std::set<int> ranks;
+  const Place& latest = state.round.latest;
+  if (!state.succession.is_later()) return ranks;
+  for (int rank = 0; rank < latest.nodes; ++rank) {
+    const bool told =
+        state.round.reason.starts_with(node_name(state, rank, "", "").append(kLeavesTheJob));
+    if (!told && !state.unheard.contains({latest.era, latest.round, rank})) ranks.insert(rank);
+  }
+  for (const auto& [ticket, member] : state.members)
+    if (member.document.latest.same_round(latest)) ranks.erase(member.document.latest.rank);
+  for (const auto& [ticket, slot] : state.slots)
+    ranks.erase(slot.group_rank);
+  return ranks;
+}
+
 // "node2 (group rank 1) was lost in round 1": of the last round that ran, whom the wait is for.
 std::string who_was_lost(const State& state) {
-  std::vector<const RankSlot*> lost;
+  std::map<int, std::string_view> lost;  // hosts by group rank
+  for (const int rank : ranks_left_behind(state))
+    lost.emplace(rank, "");
   for (const auto& [ticket, slot] : state.slots)
-    if ((slot.lost || slot.missing) && !slot.told) lost.push_back(&slot);
+    if ((slot.lost || slot.missing) && !slot.told) lost.emplace(slot.group_rank, slot.host);
   if (lost.empty()) return "";
-  std::sort(lost.begin(), lost.end(),
-            [](const RankSlot* a, const RankSlot* b) { return a->group_rank < b->group_rank; });
   std::string text;
-  for (const RankSlot* slot : std::span(lost).first(std::min(lost.size(), kMostLost)))
-    text += (text.empty() ? "" : ", ") + node_name(state, slot->group_rank, slot->host, "a node");
+  std::size_t shown = 0;
+  for (const auto& [rank, host] : lost) {
+    if (shown++ == kMostLost) break;
+    text += (text.empty() ? "" : ", ") + node_name(state, rank, std::string(host), "a node");
+  }
   if (lost.size() > kMostLost) text += " and " + std::to_string(lost.size() - kMostLost) + " more";
   return text + (lost.size() == 1 ? " was" : " were") + " lost in round " +
          std::to_string(state.round.ran);

@@ -103,6 +103,17 @@ TEST_F(SuccessionTest, TheOthersGoOnWithoutTheHost) {
   stop_all(2);
 }
 
+TEST_F(SuccessionTest, WhileTheHostIsMissingItIsNamed) {
+  ASSERT_NO_FATAL_FAILURE(start_nodes(job("3"), 3));
+  kill_agent(0);
+  const std::string lost = " (group rank 0) was lost in round " + std::to_string(round_);
+  for (std::size_t i = 1; i < 3; ++i)
+    EXPECT_TRUE(agent(i).wait_for_err(lost)) << agent(i).err();
+  EXPECT_THAT(agent(1).err() + agent(2).err(), Not(HasSubstr("a node" + lost)));
+  expect_nothing_left(0);
+  stop_all(1);
+}
+
 TEST_F(SuccessionTest, ASpareTakesTheHostsPlace) {
   // A spare takes a place as soon as its heartbeat says that most nodes know of the round.
   const Arguments arguments = job("3", {}, "keep_alive_interval=20,keep_alive_max_attempt=3");

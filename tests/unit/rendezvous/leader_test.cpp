@@ -7,12 +7,16 @@
 #include <variant>
 #include <vector>
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "rendezvous/messages.hpp"
 #include "rendezvous/other_jobs.hpp"
 
 namespace drun::rendezvous {
 namespace {
+
+using ::testing::EndsWith;
 
 constexpr Time kNow{std::chrono::hours(1)};
 
@@ -883,6 +887,36 @@ TEST(SuccessionRestoreTest, TheHostOfTheLostStoreHasAName) {
   EXPECT_EQ(stopping(), "node0 (group rank 0) is gone");
   seen.latest.round = 4;
   EXPECT_EQ(stopping(), "the node (group rank 0) is gone") << "that was another round";
+}
+
+// They have stopped their workers, and wait.
+TEST(SuccessionRestoreTest, WhoDidNotComeOverFromTheLostStoreIsNamed) {
+  RoundDocument seen;
+  seen.number = seen.ran = 5;
+  seen.phase = Phase::Gathering;
+  seen.latest = {1, 5, -1, 4, 0};
+  seen.store_host = "node0";
+  seen.reason = "node0 (group rank 0) is gone";
+  const auto waiting = [&](const std::vector<int>& gone) {
+    Found found(config(4));
+    for (const int rank : {1, 3, -1})
+      found.member("node" + std::to_string(rank), [&](MemberDocument& d) {
+        d.left = d.seen = 5;
+        d.latest = {1, 5, rank, 4, 0};
+      });
+    for (const int rank : gone)
+      found.add(found.keys().gone + "1.5." + std::to_string(rank), "");
+    std::vector<std::string> problems;
+    const State s =
+        restore(config(4), 6, found.entries(), nullptr, seen, {}, {}, kNow, problems, kLater);
+    return waiting_text(s, config(4), kNow);
+  };
+  EXPECT_THAT(waiting({0, 2}), EndsWith("); node0 (group rank 0), a node (group rank 2) were lost "
+                                        "in round 5"));
+  EXPECT_THAT(waiting({0}), EndsWith("); node0 (group rank 0) was lost in round 5"))
+      << "the other may yet come";
+  seen.reason = "node0 (group rank 0) leaves the job: received SIGTERM on node0";
+  EXPECT_THAT(waiting({0, 2}), EndsWith("); a node (group rank 2) was lost in round 5"));
 }
 
 TEST(SuccessionRestoreTest, ARoundAllOfWhoseNodesAreThereRunsOn) {
