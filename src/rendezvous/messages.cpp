@@ -160,6 +160,7 @@ std::string waiting_text(const State& state, const Config& config, Time now) {
       text += (missing.size() == 1 ? "; missing node rank " : "; missing node ranks ") +
               ranges_text(missing);
   }
+  if (const auto lost = who_was_lost(state); !lost.empty()) text += "; " + lost;
   if (state.ready >= config.min_nodes && state.ready < config.max_nodes)
     text += "; enough to start, waiting a moment for more";
   text += leaving_text(state, config, now);
@@ -175,7 +176,6 @@ std::string waiting_text(const State& state, const Config& config, Time now) {
   }
   if (!state.other_jobs.empty() && present < static_cast<std::size_t>(config.min_nodes))
     text += "; other rendezvous ids on this store: " + state.other_jobs;
-  if (const auto lost = who_was_lost(state); !lost.empty()) text += "; " + lost;
   return text;
 }
 
@@ -187,6 +187,12 @@ std::string with_place(std::string waiting, const Config& config) {
   if (config.endpoint_is_local) place += ", this machine only";
   const auto number_ends =
       std::min({waiting.find(" ("), waiting.find(';'), waiting.find(':'), waiting.size()});
+  const auto hosts_end = waiting.find(");", number_ends);
+  if (waiting.compare(number_ends, 2, " (") == 0 && hosts_end != std::string::npos) {
+    const std::string hosts = waiting.substr(number_ends, hosts_end + 1 - number_ends);
+    return waiting.erase(number_ends, hosts.size()) + ";" + place + hosts;
+  }
+  if (waiting.compare(number_ends, 1, ";") == 0) return waiting + ";" + place;
   return waiting.insert(number_ends, place);
 }
 

@@ -35,12 +35,14 @@ inline constexpr std::string_view kLeavesTheJob = " leaves the job: ";
                                          const MemberDocument& holding);
 // Why a second agent has no part in a job of one node.
 [[nodiscard]] std::string foreign_job_text(const Config& config);
-// "3 of 4 nodes (node[0-2]); missing node rank 3", then what is waited for although they are
-// enough, the nodes that wait for a taken rank, the other jobs on this store, and who was lost.
+// "3 of 4 nodes (node[0-2]); missing node rank 3", then who was lost, what is waited for although
+// they are enough, the nodes that wait for a taken rank, and the other jobs on this store.
 // Bounded, whatever the size of the job.
 [[nodiscard]] std::string waiting_text(const State& state, const Config& config, Time now);
-// `waiting` with the endpoint behind how many nodes there are, so that 80 columns show the number
-// whatever the endpoint is: "3 of 4 nodes at node0:29400 and 2 more (node[0-2]); missing ...".
+// `waiting` with the endpoint. 80 columns show how many nodes there are and what is missing,
+// however long the endpoint and the list of hosts are: "3 of 4 nodes; missing node rank 2; at
+// node0:29400 and 2 more (node[0-1,3])". If there is nothing but hosts: "3 of 4 nodes at
+// node0:29400 (node[0-2])".
 [[nodiscard]] std::string with_place(std::string waiting, const Config& config);
 // Those that were refused, with the reasons; empty when none was. Bounded.
 [[nodiscard]] std::string refused_text(const State& state);

@@ -41,15 +41,20 @@ TEST(LeftTextTest, MakesTheLimitWithTheTimeThatIsOver) {
   EXPECT_EQ(left_text(limit + Milliseconds{50}, limit), " (00:00 left)");
 }
 
-TEST(WithPlaceTest, TheNumberOfNodesIsSeenInEightyColumnsWhateverTheEndpoint) {
+TEST(WithPlaceTest, WhatIsMissingIsSeenInEightyColumnsWhateverTheEndpoint) {
   Config config;
   const std::string waiting = "3 of 4 nodes (node[0-1,3]); missing node rank 2";
   EXPECT_EQ(with_place(waiting, config), waiting);
   config.endpoint = "node0:29400";
   EXPECT_EQ(with_place(waiting, config),
-            "3 of 4 nodes at node0:29400 (node[0-1,3]); missing node rank 2");
+            "3 of 4 nodes; missing node rank 2; at node0:29400 (node[0-1,3])");
+  EXPECT_EQ(
+      with_place("6 of 8 nodes (node[0-5]); node7 (group rank 7) was lost in round 1", config),
+      "6 of 8 nodes; node7 (group rank 7) was lost in round 1; at node0:29400 (node[0-5])");
+  EXPECT_EQ(with_place("3 of 4 nodes (node[0-1,3])", config),
+            "3 of 4 nodes at node0:29400 (node[0-1,3])");
   EXPECT_EQ(with_place("0 of 4 nodes; other rendezvous ids", config),
-            "0 of 4 nodes at node0:29400; other rendezvous ids");
+            "0 of 4 nodes; other rendezvous ids; at node0:29400");
   EXPECT_EQ(with_place("for the store to come back: refused (111)", config),
             "for the store to come back at node0:29400: refused (111)");
   config.endpoint = "trainer-0.trainer.research.svc.cluster.local:29400,[::1]:1,node2.test:29400";
