@@ -160,7 +160,7 @@ TEST(SpawningTest, AWorkingDirectoryThatVanishedIsNoReasonToFail) {
   const Finished relative = run_after(leave, {"./train"});
   EXPECT_EQ(relative.code, 127);
   EXPECT_THAT(relative.err, AllOf(HasSubstr("./train"), HasSubstr("No such file or directory")));
-  const Finished logs = run_after(leave, {"--log-dir", "logs", "/bin/true"});
+  const Finished logs = run_after(leave, {"--log-dir", "logs", "--tee", "3", "/bin/true"});
   EXPECT_EQ(logs.code, 125);
   EXPECT_THAT(split_lines(logs.err), SizeIs(1)) << logs.err;
   EXPECT_THAT(logs.err, HasSubstr("No such file or directory"));

@@ -237,25 +237,60 @@ void check_stdin(const cli::GivenFlags& flags, const Options& options) {
                               : "the job has ranks 0 to " + std::to_string(ranks - 1) + " only");
 }
 
-bool hides_stdout(const OutputChoices& output) {
-  const auto hides = [&](int redirects, int tee) {
-    return (redirects & ~tee & StreamChoice::kOut) != 0;
-  };
-  if (hides(output.redirects.all, output.tee.all)) return true;
+// The streams that some rank does not show.
+int hidden_streams(const OutputChoices& output) {
+  int hidden = output.redirects.all & ~output.tee.all;
   for (const StreamChoice& choice : {output.redirects, output.tee})
     for (const auto& [rank, bits] : choice.by_local_rank)
-      if (hides(output.redirects.of(rank), output.tee.of(rank))) return true;
-  return false;
+      hidden |= output.redirects.of(rank) & ~output.tee.of(rank);
+  return hidden;
 }
 
-// The flags that say what becomes of the workers' output, without a folder to put it. A failure
-// report has the end of stderr, which may be all that is wanted of it.
+// Without a folder. A failure report has the end of stderr.
+std::string lost_streams(int hidden, std::size_t tail_lines) {
+  const bool out = (hidden & StreamChoice::kOut) != 0;
+  const bool err = (hidden & StreamChoice::kErr) != 0;
+  if (!err || tail_lines == 0)
+    return std::string(out ? "standard output " : "") + (out && err ? "and " : "") +
+           (err ? "standard error " : "") + (out && err ? "are" : "is") + " neither shown nor kept";
+  return std::string(out ? "standard output is neither shown nor kept, nor is standard error"
+                         : "standard error is neither shown nor kept") +
+         " but for its end in a failure report";
+}
+
+// A folder to which nothing of the workers' output goes, though error files do.
+void note_idle_folder(const cli::GivenFlags& flags, Options& options) {
+  const OutputChoices& output = options.output;
+  bool told = false;
+  const auto tees = [&](int stream) {
+    const auto& ranks = output.tee.by_local_rank;
+    return (output.tee.all & stream) != 0 ||
+           std::any_of(ranks.begin(), ranks.end(),
+                       [&](const auto& rank) { return (rank.second & stream) != 0; });
+  };
+  for (const auto& [name, stream] : {std::pair("duplicate-stdout-filters", StreamChoice::kOut),
+                                     std::pair("duplicate-stderr-filters", StreamChoice::kErr)}) {
+    const cli::Setting* setting = flags.find(name);
+    if (setting == nullptr || tees(stream)) continue;
+    options.notes.push_back(setting->shown + " has no effect without --tee");
+    told = true;
+  }
+  const cli::Setting* folder = flags.find("log-dir");
+  if (folder != nullptr && !told && output.tee.none() && output.redirects.none())
+    options.notes.push_back(folder->shown +
+                            ": no output is kept there without --tee or --redirects");
+}
+
+// The flags that say what becomes of the workers' output, without a folder to put it; or a folder
+// without them.
 void note_lost_output(const cli::GivenFlags& flags, Options& options) {
-  if (!options.output.log_dir.empty()) return;
-  if (const cli::Setting* setting = flags.find("redirects");
-      setting != nullptr && hides_stdout(options.output))
+  const OutputChoices& output = options.output;
+  if (output.log_dir == "/dev/null") return;
+  if (!output.log_dir.empty()) return note_idle_folder(flags, options);
+  const int hidden = hidden_streams(output);
+  if (const cli::Setting* setting = flags.find("redirects"); setting != nullptr && hidden != 0)
     options.notes.push_back(setting->shown + " " + setting->value +
-                            " without --log-dir: standard output is neither shown nor kept");
+                            " without --log-dir: " + lost_streams(hidden, output.tail_lines));
   for (const char* name : {"duplicate-stdout-filters", "duplicate-stderr-filters", "log-max-size"})
     if (const cli::Setting* setting = flags.find(name))
       options.notes.push_back(setting->shown + " has no effect without --log-dir");
@@ -303,6 +338,15 @@ void note_other_tasks(const cli::GivenFlags& flags, Options& options) {
                             "node, with --nnodes and --rdzv-endpoint");
     return;
   }
+  // Whether they count nodes or workers nobody knows.
+  const auto world = environment_variable(options.inherited, "WORLD_SIZE");
+  const auto number = world ? whole_number<int>(*world) : std::nullopt;
+  if (!number || *number < 2) return;
+  for (const char* name : {"RANK", "MASTER_ADDR"})
+    if (environment_variable(options.inherited, name).value_or("").empty()) return;
+  options.notes.push_back("WORLD_SIZE is " + *world +
+                          ", and RANK and MASTER_ADDR are set, but this drun starts a job of its "
+                          "own; if they count nodes, --cluster operator makes one job of all");
 }
 
 }  // namespace

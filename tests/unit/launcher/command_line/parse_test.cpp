@@ -63,16 +63,49 @@ TEST(OptionsTest, NamesAVariableThatSetsNoFlag) {
 TEST(OptionsTest, SaysWhichOutputIsLostWithoutAFolder) {
   EXPECT_THAT(
       options_of("--redirects 3 ./train").notes,
-      ElementsAre("--redirects 3 without --log-dir: standard output is neither shown nor kept"));
-  for (const char* lost : {"--redirects 1", "-r 0:1,1:2", "-r 1 -t 0:3", "-r 3 -t 2"})
-    EXPECT_THAT(options_of(std::string(lost) + " ./train").notes, testing::SizeIs(1)) << lost;
+      ElementsAre("--redirects 3 without --log-dir: standard output is neither shown nor kept, nor "
+                  "is standard error but for its end in a failure report"));
+  EXPECT_THAT(options_of("-r 2 ./train").notes,
+              ElementsAre("-r 2 without --log-dir: standard error is neither shown nor kept but "
+                          "for its end in a failure report"));
+  EXPECT_THAT(options_of("-r 2 --tail-lines 0 ./train").notes,
+              ElementsAre("-r 2 without --log-dir: standard error is neither shown nor kept"));
+  EXPECT_THAT(
+      options_of("-r 3 --tail-lines 0 ./train").notes,
+      ElementsAre("-r 3 without --log-dir: standard output and standard error are neither shown "
+                  "nor kept"));
+  for (const char* out : {"--redirects 1", "-r 1 -t 0:3", "-r 3 -t 2", "-r 1 --tail-lines 0"})
+    EXPECT_THAT(options_of(std::string(out) + " ./train").notes,
+                ElementsAre(testing::EndsWith(": standard output is neither shown nor kept")))
+        << out;
+  EXPECT_THAT(options_of("-r 0:1,1:2 ./train").notes,
+              ElementsAre(testing::HasSubstr("standard output is neither shown nor kept, nor is")));
   EXPECT_THAT(options_of("--log-max-size 1M ./train", {"PET_DUPLICATE_STDOUT_FILTERS=a"}).notes,
               ElementsAre("PET_DUPLICATE_STDOUT_FILTERS has no effect without --log-dir",
                           "--log-max-size has no effect without --log-dir"));
   for (const char* quiet :
-       {"--redirects 0", "--redirects 3 --log-dir d", "--tee 3", "--redirects 2", "-r 3 -t 3",
+       {"--redirects 0", "--redirects 3 --log-dir d", "--tee 3", "-r 2 --log-dir d", "-r 3 -t 3",
         "-r 0:1 -t 0:1", "--redirects 3 --log-dir /dev/null"})
     EXPECT_THAT(options_of(std::string(quiet) + " ./train").notes, testing::IsEmpty()) << quiet;
+}
+
+TEST(OptionsTest, SaysThatAFolderGetsNoOutput) {
+  EXPECT_THAT(options_of("--log-dir d ./train").notes,
+              ElementsAre("--log-dir: no output is kept there without --tee or --redirects"));
+  EXPECT_THAT(options_of("./train", {"PET_LOG_DIR=d"}).notes,
+              ElementsAre("PET_LOG_DIR: no output is kept there without --tee or --redirects"));
+  EXPECT_THAT(options_of("--log-dir d --duplicate-stdout-filters x ./train").notes,
+              ElementsAre("--duplicate-stdout-filters has no effect without --tee"));
+  EXPECT_THAT(options_of("--log-dir d -r 3 -t 0:2 --duplicate-stdout-filters x p").notes,
+              ElementsAre("--duplicate-stdout-filters has no effect without --tee"));
+  EXPECT_THAT(options_of("--log-dir d -t 1 --duplicate-stderr-filters x p").notes,
+              ElementsAre("--duplicate-stderr-filters has no effect without --tee"));
+  for (const char* kept :
+       {"-t 3", "-r 2", "-t 0:1", "-r 0:1", "-l", "-t 0:1 --duplicate-stdout-filters x",
+        "-l --duplicate-stdout-filters x --duplicate-stderr-filters x"})
+    EXPECT_THAT(options_of("--log-dir d " + std::string(kept) + " p").notes, testing::IsEmpty())
+        << kept;
+  EXPECT_THAT(options_of("--log-dir /dev/null p").notes, testing::IsEmpty());
 }
 
 TEST(OptionsTest, SaysThatAFlagAfterTheProgramIsTheProgramsOwn) {
@@ -134,6 +167,30 @@ TEST(OptionsTest, SaysWhereADrunAmongSeveralTasksIsAJobOfItsOwn) {
     EXPECT_THAT(options_of("--nnodes 8 --rdzv-endpoint h ./train", {name + "=8"}).notes,
                 testing::IsEmpty());
   }
+}
+
+// As in a worker of torchrun.
+TEST(OptionsTest, SaysThatAJobOfOneDoesNotUseAnotherLaunchersPlace) {
+  const std::vector<std::string> place{"WORLD_SIZE=2", "RANK=0", "MASTER_ADDR=10.0.0.1"};
+  const auto with = [&](const std::string& more) {
+    auto environment = place;
+    environment.push_back(more);
+    return environment;
+  };
+  for (const char* alone : {"", "--standalone ", "--local-nodes 2 ", "--nnodes 1 "})
+    EXPECT_THAT(options_of(alone + std::string("p"), place).notes,
+                ElementsAre("WORLD_SIZE is 2, and RANK and MASTER_ADDR are set, but this drun "
+                            "starts a job of its own; if they count nodes, --cluster operator "
+                            "makes one job of all"))
+        << alone;
+  EXPECT_THAT(options_of("--cluster operator p", with("MASTER_PORT=1")).notes, testing::IsEmpty());
+  EXPECT_THAT(options_of("p", with("PMI_SIZE=2")).notes, testing::SizeIs(1));
+  for (const char* meant : {"--cluster none p", "--nnodes 2 --rdzv-endpoint h p"})
+    EXPECT_THAT(options_of(meant, place).notes, testing::IsEmpty()) << meant;
+  EXPECT_THAT(options_of("p", with("DRUN_ROUND=1")).notes, testing::IsEmpty());
+  EXPECT_THAT(options_of("p", {"WORLD_SIZE=2", "RANK=0"}).notes, testing::IsEmpty());
+  EXPECT_THAT(options_of("p", {"WORLD_SIZE=1", "RANK=0", "MASTER_ADDR=h"}).notes,
+              testing::IsEmpty());
 }
 
 }  // namespace
