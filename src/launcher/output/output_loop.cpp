@@ -248,7 +248,8 @@ void OutputLoop::pump(Time now) {
     }
   }
   for (Stream* stream : written_) {
-    if (stream->readable && !ahead(*stream)) set_ready(*stream);
+    // One of --fold may have to wait for the folded lines.
+    if (stream->readable && (stream->folding != nullptr || !ahead(*stream))) set_ready(*stream);
   }
   for (Folding& folding : foldings_) {
     if (folding.out.staged.size() >= kReadAhead) continue;

@@ -102,6 +102,7 @@ class OutputLoop {
   void look_at_files(Stream& stream, Time now);
   void lose_log(const std::string& path, int error, Time now);
   void source_ended(Stream& stream, Time now);
+  [[nodiscard]] bool waits_for_folded(const Stream& stream) const;
   [[nodiscard]] bool ahead(const Stream& stream) const;
 
   void say(std::string_view text, Time now);

@@ -54,9 +54,12 @@ void OutputLoop::set_ready(Stream& stream) {
   ready_.push_back(&stream);
 }
 
+bool OutputLoop::waits_for_folded(const Stream& stream) const {
+  return stream.folding != nullptr && stream.folding->out.staged.size() >= kReadAhead;
+}
+
 bool OutputLoop::ahead(const Stream& stream) const {
-  return stream.staged.size() >= kReadAhead ||
-         (stream.folding != nullptr && stream.folding->out.staged.size() >= kReadAhead);
+  return stream.staged.size() >= kReadAhead || stream.is_full() || waits_for_folded(stream);
 }
 
 // One read of each stream that has something and is not ahead of its reader. A stream that is ahead
@@ -67,9 +70,12 @@ void OutputLoop::look_at_streams(Time now) {
     Stream& stream = *ready_[i];
     stream.ready = false;
     if (ahead(stream)) {
-      if (stream.folding != nullptr) {
-        stream.folding->waiting.push_back(&stream);
-        stream.console->hold_back(stream);
+      // Else its own bytes bring it back, when they are written.
+      if (waits_for_folded(stream)) {
+        auto& waiting = stream.folding->waiting;
+        if (std::find(waiting.begin(), waiting.end(), &stream) == waiting.end())
+          waiting.push_back(&stream);
+        if (!stream.is_full()) stream.console->hold_back(stream);
       }
       continue;
     }

@@ -22,12 +22,13 @@ void Stream::take(std::string_view bytes, Time now) {
     const std::size_t count = newline == std::string_view::npos ? bytes.size() : newline + 1;
     unfinished += bytes.substr(0, count);
     bytes.remove_prefix(count);
-    if (newline == std::string_view::npos && unfinished.size() < kLongestLine) return;
+    if (newline == std::string_view::npos && (is_whole() || unfinished.size() < kLongestLine))
+      return;
     const std::string line = std::move(unfinished);
     unfinished.clear();
     take_lines(line, now);
   }
-  const std::size_t whole = whole_lines(bytes, 0);
+  const std::size_t whole = is_whole() ? bytes.rfind('\n') + 1 : whole_lines(bytes, 0);
   if (whole > 0) take_lines(bytes.substr(0, whole), now);
   unfinished.assign(bytes.substr(whole));
 }
@@ -49,6 +50,7 @@ void Stream::take_lines(std::string_view lines, Time now) {
     const std::size_t length = newline == std::string_view::npos ? lines.size() : newline + 1;
     append_lines(staged, lines.substr(0, length), line_start(), begins());
     line_state = state_after(line_state, lines.substr(0, length));
+    line_state.too_long = false;
     lines.remove_prefix(length);
   }
   if (folding == nullptr) {
@@ -68,6 +70,7 @@ void Stream::stage_unfinished() {
   if (filter != nullptr && shown_unfinished.size() < kLongestLine) shown_unfinished += unfinished;
   append_lines(staged, unfinished, line_start(), begins());
   line_state = state_after(line_state, unfinished);
+  if (folding != nullptr) line_state.too_long = false;  // the ranks stand in lines of their own
   unfinished.clear();
 }
 

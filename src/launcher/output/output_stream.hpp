@@ -23,6 +23,9 @@ namespace drun::launcher {
 class Console;
 struct Folding;
 
+// A line of --fold that grows beyond this is not folded: its rank shows it in pieces.
+constexpr std::size_t kLongestFolded = 256 * 1024;
+
 // The agent's thread makes it and keeps the pointer; from OutputLoop::watch() on only the output
 // thread looks inside. With a Drain or Stop command the pointer goes over too.
 struct Stream : LineScheduler::Slot {
@@ -69,6 +72,8 @@ struct Stream : LineScheduler::Slot {
   // How much of the terminal's width stands before what a worker prints there: streams with a
   // prefix are pipes.
   [[nodiscard]] std::size_t columns_before() const { return stamped ? kTimeStampLength : 0; }
+  // Has so much of a line that it is to be shown before more is read.
+  [[nodiscard]] bool is_full() const { return is_whole() && unfinished.size() >= kLongestFolded; }
   // Takes the next bytes; not for a raw stream, which reads into `staged` itself.
   void take(std::string_view bytes, Time now);
   // The unfinished line goes to the console now.
@@ -80,6 +85,8 @@ struct Stream : LineScheduler::Slot {
   void take_lines(std::string_view lines, Time now);
   [[nodiscard]] std::string line_start() const;
   [[nodiscard]] Begins begins() const;  // what comes next
+  // What comes next is folded, a whole line at a time.
+  [[nodiscard]] bool is_whole() const { return folding != nullptr && !line_state.open; }
 };
 
 // All streams whose lines are folded together: those of one console.

@@ -2,6 +2,7 @@
 #include <sys/stat.h>
 
 #include <algorithm>
+#include <array>
 #include <climits>
 #include <cstdlib>
 #include <filesystem>
@@ -303,6 +304,43 @@ TEST_F(OutputModesTest, FoldingAFloodLosesNothing) {
     count += ranks == "0-2" ? 3U : ranks.size() == 1 ? 1U : 2U;
   }
   EXPECT_EQ(count, 3U * kLines);
+}
+
+// It is too long to be kept: who shows its beginning goes on with it. Another may cut in after a
+// while, on a line of its own.
+TEST_F(OutputModesTest, ALineTooLongToFoldIsItsRanksOwn) {
+  options.choices.fold = true;
+  start();
+  constexpr std::size_t kLength = 3'000'000;
+  std::vector<std::thread> writers;
+  for (int rank = 0; rank < 2; ++rank)
+    writers.emplace_back([worker = open(rank), rank] {
+      const auto letter = static_cast<char>('a' + rank);
+      write_all(worker.standard_output.get(),
+                "before\n" + std::string(kLength, letter) + "\nafter\n");
+    });
+  std::thread reader([&] {
+    read_until(
+        out.reader.get(), shown, [&] { return false; }, 4min);
+  });
+  for (auto& writer : writers)
+    writer.join();
+  EXPECT_TRUE(output->drain(kPatience));
+  output.reset();
+  out.writer.reset();
+  reader.join();
+  std::array<std::size_t, 2> length{};
+  for (const auto& line : lines_of(shown)) {
+    const std::string start = line.substr(0, 20);
+    ASSERT_TRUE(start.starts_with("[rank")) << start;
+    const auto text = line.substr(line.find("] ") + 2);
+    if (text == "before" || text == "after") continue;
+    const bool second = line.starts_with("[rank 1] ");
+    ASSERT_TRUE(second || line.starts_with("[rank 0] ")) << start;
+    ASSERT_EQ(text.find_first_not_of(second ? 'b' : 'a'), std::string::npos) << start;
+    length[second ? 1 : 0] += text.size();
+  }
+  EXPECT_THAT(length, ElementsAre(kLength, kLength));
 }
 
 TEST_F(OutputModesTest, ALimitedLogIsCutIntoFiles) {
