@@ -81,6 +81,14 @@ std::vector<int> stands_out(const StoppedRanks& stopped) {
   return stopped.silent;
 }
 
+// All other ranks of the job ran into a time-out.
+bool is_the_last(const StoppedRanks& stopped, const rendezvous::FailureSummary& root) {
+  if (stopped.running.size() != 1 || !stopped.succeeded.empty()) return false;
+  const int failed = rendezvous::count_ranks(root);
+  if (stopped.job_ranks > 0 && failed != stopped.job_ranks - 1) return false;
+  return count_waiting(root) == static_cast<std::size_t>(failed);
+}
+
 }  // namespace
 
 bool speaks_of_timeout(std::string_view last_words, const std::vector<std::string>& tail) {
@@ -94,14 +102,18 @@ std::optional<Suspicion> suspect_hang(const rendezvous::FailureSummary& root,
   const StoppedRanks stopped = in_job(on_node, root);
   Suspicion result;
   result.ranks = stands_out(stopped);
+  // It may hang in what it does, and print.
+  const bool prints = result.ranks.empty() && is_the_last(stopped, root);
+  if (prints) result.ranks = stopped.running;
   if (result.ranks.empty()) return std::nullopt;
   if (wait != Wait::ForPeers && count_waiting(root) <= result.ranks.size()) return std::nullopt;
 
   const bool one = result.ranks.size() == 1;
   const std::string they = one ? "it" : "they";
-  std::string text = ranks_text(result.ranks) + (one ? " seems" : " seem") +
-                     " to hang: when rank " + std::to_string(root.rank) + "'s wait timed out, " +
-                     they + (one ? " was" : " were") + " still running";
+  std::string text =
+      ranks_text(result.ranks) + (one ? " seems" : " seem") + " to hang: when " +
+      (prints ? "the waits of all others" : "rank " + std::to_string(root.rank) + "'s wait") +
+      " timed out, " + they + (one ? " was" : " were") + " still running";
   if (result.ranks == stopped.silent)
     text += ", silent for " + (one ? "" : std::string("at least ")) + stopped.silent_for;
   if (!stopped.killed.empty() && !stopped.at_once)

@@ -23,7 +23,8 @@ struct Suspicion {
 
 // Of this node's ranks. Nothing unless all of this holds: the words of the first failure are those
 // of a time-out; few ranks of the node or of the job still ran then, or few of them were silent for
-// much longer than the others or needed SIGKILL; and the time-out is that of a wait for other ranks
+// much longer than the others or needed SIGKILL, or a single one of the job ran and all others had
+// run into a time-out, whatever it printed; and the time-out is that of a wait for other ranks
 // by its words, or more ranks ran into it than are suspected.
 [[nodiscard]] std::optional<Suspicion> suspect_hang(const rendezvous::FailureSummary& root,
                                                     const StoppedRanks& on_node);

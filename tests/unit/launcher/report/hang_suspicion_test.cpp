@@ -106,6 +106,34 @@ TEST(HangSuspicionTest, OfAnyTimeOutMoreMustTellThanAreSuspected) {
   EXPECT_NE(text(failed_with(kGeneric, {{{{1, 1}}, "exit code 1", kGeneric}}), rank_2_hangs()), "");
 }
 
+// It may print in a loop, and never come.
+TEST(HangSuspicionTest, IfAllOthersTimedOutTheLastNeedNotBeSilent) {
+  const auto others = [](const char* words) {
+    return failed_with(kBarrier, {{{{1, 1}, {3, 3}}, "exit code 1", words}});
+  };
+  StoppedRanks stopped;
+  stopped.running = {2};
+  stopped.few = true;
+  const std::string last =
+      "rank 2 seems to hang: when the waits of all others timed out, it was still running";
+  EXPECT_EQ(text(others(kBarrier), stopped), last);
+  EXPECT_EQ(text(others(kGeneric), stopped), last);
+  EXPECT_EQ(text(others("ValueError"), stopped), "");
+  EXPECT_EQ(text(failed_with(kGeneric), stopped), "") << "it may have waited for something else";
+  EXPECT_EQ(text(failed_with(kBarrier), stopped), last) << "of two ranks";
+  stopped.succeeded = {3};
+  EXPECT_EQ(text(failed_with(kBarrier), stopped), "") << "the wait was for rank 3, perhaps";
+  stopped.succeeded.clear();
+  stopped.running = {2, 4};
+  EXPECT_EQ(text(others(kBarrier), stopped), "");
+  stopped.running = {2};
+  stopped.host = "node2";
+  stopped.job_ranks = 4;
+  EXPECT_EQ(text(others(kBarrier), stopped), "on node2, " + last);
+  stopped.job_ranks = 5;  // another runs elsewhere
+  EXPECT_EQ(text(others(kBarrier), stopped), "");
+}
+
 // All that a node has may hang: by the failures of the others it knows that they are few.
 TEST(HangSuspicionTest, OfSeveralNodesThoseThatFailedAreCountedInTheWholeJob) {
   StoppedRanks stopped;
