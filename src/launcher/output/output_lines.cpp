@@ -58,6 +58,22 @@ LineState state_after(LineState before, std::string_view bytes) {
   return before;
 }
 
+std::string bar_after(std::string shown, bool at_line_start, std::string_view bytes) {
+  constexpr std::size_t kLongestBar = 4096;
+  const auto newline = bytes.rfind('\n');
+  if (newline != std::string_view::npos) {
+    shown.clear();
+    bytes.remove_prefix(newline + 1);
+  }
+  bytes = bytes.substr(0, bytes.find_last_not_of('\r') + 1);
+  if (bytes.empty()) return shown;
+  const auto back = bytes.rfind('\r');
+  if (at_line_start || back != std::string_view::npos) shown.clear();
+  if (back != std::string_view::npos) bytes.remove_prefix(back + 1);
+  if (shown.size() + bytes.size() > kLongestBar) return {};
+  return shown.append(bytes);
+}
+
 std::string line_prefix(std::string_view line_template, const PrefixNames& names) {
   if (line_template.empty()) return "[" + names.role + std::to_string(names.local_rank) + "]:";
   return fill_template(line_template, {{"$", "$"},

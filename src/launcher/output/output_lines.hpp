@@ -21,6 +21,11 @@ constexpr std::size_t kLongestLine = 64 * 1024;
 // What the stream leaves behind on the console after `bytes`.
 [[nodiscard]] LineState state_after(LineState before, std::string_view bytes);
 
+// What the console shows of the last line after `bytes`, behind its last carriage return that has
+// text behind it: of a progress bar its last state. `shown`: the same before them; it ended with a
+// return if `at_line_start`. Empty if it is longer than any bar.
+[[nodiscard]] std::string bar_after(std::string shown, bool at_line_start, std::string_view bytes);
+
 struct PrefixNames {
   std::string role;
   int rank = 0;

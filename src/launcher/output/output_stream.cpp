@@ -15,6 +15,19 @@ Begins Stream::begins() const {
   return line_state.at_line_start ? Begins::Return : Begins::Middle;
 }
 
+void Stream::stage(std::string_view lines) {
+  Begins how = begins();
+  // Others have written over its bar: the end of the line alone would be a prefix with nothing.
+  if (was_cut && line_state.has_return && lines.starts_with('\n')) {
+    staged.append(line_start() + bar);
+    how = Begins::Middle;
+  }
+  append_lines(staged, lines, line_start(), how);
+  if (!raw()) bar = bar_after(std::move(bar), line_state.at_line_start, lines);
+  line_state = state_after(line_state, lines);
+  if (folding != nullptr) line_state.too_long = false;  // the ranks stand in lines of their own
+}
+
 void Stream::take(std::string_view bytes, Time now) {
   if (console == nullptr && filter == nullptr) return;
   if (!unfinished.empty()) {
@@ -48,16 +61,10 @@ void Stream::take_lines(std::string_view lines, Time now) {
   if (folding != nullptr && line_state.open) {  // the rest of a line that was shown unfinished
     const auto newline = lines.find('\n');
     const std::size_t length = newline == std::string_view::npos ? lines.size() : newline + 1;
-    append_lines(staged, lines.substr(0, length), line_start(), begins());
-    line_state = state_after(line_state, lines.substr(0, length));
-    line_state.too_long = false;
+    stage(lines.substr(0, length));
     lines.remove_prefix(length);
   }
-  if (folding == nullptr) {
-    append_lines(staged, lines, line_start(), begins());
-    line_state = state_after(line_state, lines);
-    return;
-  }
+  if (folding == nullptr) return stage(lines);
   while (!lines.empty()) {
     const auto newline = lines.find('\n');
     const std::size_t length = newline == std::string_view::npos ? lines.size() : newline + 1;
@@ -68,9 +75,7 @@ void Stream::take_lines(std::string_view lines, Time now) {
 
 void Stream::stage_unfinished() {
   if (filter != nullptr && shown_unfinished.size() < kLongestLine) shown_unfinished += unfinished;
-  append_lines(staged, unfinished, line_start(), begins());
-  line_state = state_after(line_state, unfinished);
-  if (folding != nullptr) line_state.too_long = false;  // the ranks stand in lines of their own
+  stage(unfinished);
   unfinished.clear();
 }
 

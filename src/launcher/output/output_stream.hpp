@@ -62,6 +62,7 @@ struct Stream : LineScheduler::Slot {
   std::string shown_unfinished;  // of the open line, for the filter; empty without one
   BufferChain staged;            // waits for the console
   LineState line_state;          // after all that is staged
+  std::string bar;               // see bar_after(): of the open line
   Tail last;
 
   // Bytes can go to the console as they are, without being looked at line by line.
@@ -82,6 +83,7 @@ struct Stream : LineScheduler::Slot {
   void finish(Time now);
 
  private:
+  void stage(std::string_view lines);
   void take_lines(std::string_view lines, Time now);
   [[nodiscard]] std::string line_start() const;
   [[nodiscard]] Begins begins() const;  // what comes next

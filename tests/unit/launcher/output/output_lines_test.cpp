@@ -52,6 +52,32 @@ TEST(LeftAfterTest, SaysWhatIsOnTheConsole) {
       same(state_after({}, std::string(kLongestLine, 'x')), {.open = true, .too_long = true}));
 }
 
+TEST(BarAfterTest, IsWhatIsSeenBehindTheLastReturn) {
+  struct Case {
+    std::string_view shown;
+    bool at_line_start;
+    std::string_view bytes;
+    std::string_view expected;
+  };
+  const Case cases[] = {
+      {"", false, "\r 10%", " 10%"},
+      {" 10%", false, "\r 20%", " 20%"},
+      {" 10%", false, " of it", " 10% of it"},
+      {" 10%", false, "\r", " 10%"},
+      {" 10%", true, " 20%\r", " 20%"},
+      {" 10%", true, " 20%\r\r", " 20%"},
+      {" 10%", false, "\r 20%\r 30%\r", " 30%"},
+      {" 10%", false, "\n", ""},
+      {" 10%", false, "\nnext\r 5%", " 5%"},
+      {" 10%", false, "", " 10%"},
+  };
+  for (const Case& c : cases)
+    EXPECT_EQ(bar_after(std::string(c.shown), c.at_line_start, c.bytes), c.expected) << c.bytes;
+  const std::string half(3'000, 'x');
+  EXPECT_EQ(bar_after("", false, half), half);
+  EXPECT_EQ(bar_after(half, false, half), "");
+}
+
 TEST(LinePrefixTest, IsTorchrunsUnlessTheUserSays) {
   const PrefixNames names{"trainer", 12, 3, "node7.cluster.example"};
   EXPECT_EQ(line_prefix("", names), "[trainer3]:");

@@ -1,4 +1,4 @@
-// What becomes of the bytes of a stream whose lines are folded, however they come.
+// What becomes of the bytes of a stream whose lines get a prefix or are folded, however they come.
 #include "launcher/output/output_stream.hpp"
 
 #include <fcntl.h>
@@ -90,6 +90,28 @@ TEST_F(FoldedStreamTest, ALineThatIsTooLongIsShownInPiecesWithOnePrefix) {
   EXPECT_TRUE(taken(a_.staged) == "[rank 0] " + line + line + '\n');
   EXPECT_FALSE(a_.line_state.open);
   EXPECT_EQ(folded(), "[rank 0] after\n");
+}
+
+TEST(PrefixedStreamTest, TheEndOfABarThatOthersHaveWrittenOverComesWithTheBar) {
+  BufferPool pool;
+  const FileDescriptor null(::open("/dev/null", O_WRONLY | O_CLOEXEC));
+  Console console(null.get());
+  Stream stream(pool, 0);
+  stream.console = &console;
+  stream.prefix = "0: ";
+  const auto shown = [&](std::string_view bytes, bool cut) {
+    stream.was_cut = cut;
+    stream.take(bytes, kNow);
+    if (stream.staged.empty()) stream.stage_unfinished();
+    return taken(stream.staged);
+  };
+  EXPECT_EQ(shown("\r 50%", false), "\r0:  50%");
+  EXPECT_EQ(shown("\r100%", true), "\r0: 100%");
+  EXPECT_EQ(shown("\nnext\n", true), "0: 100%\n0: next\n");
+  EXPECT_EQ(shown("\r100%", false), "\r0: 100%");
+  EXPECT_EQ(shown("\n", false), "\n") << "nobody has";
+  EXPECT_EQ(shown("no bar", false), "0: no bar");
+  EXPECT_EQ(shown("\n", true), "0: \n") << "it is seen above";
 }
 
 }  // namespace
