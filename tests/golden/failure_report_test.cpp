@@ -205,6 +205,8 @@ TEST(FailureReportGolden, Json) {
   NodeEnd node;
   node.files = {{"/logs/job_ab12cd34/stacks_1.txt"}, {"/tmp/trace_2", "/tmp/trace_3"}};
   node.stopped.running = {0, 2, 4, 5};
+  node.stopped.silences = {std::chrono::milliseconds(520), std::chrono::milliseconds(11'040),
+                           std::nullopt, std::chrono::milliseconds(0)};
   node.stopped.killed = {2};
   node.stopped.succeeded = {6, 7};
   expect_golden("report.json", render_report_json(outcome, node));

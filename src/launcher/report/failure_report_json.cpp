@@ -59,6 +59,16 @@ Document failure_json(const rendezvous::FailureSummary& failure) {
   return json;
 }
 
+Document silences_json(const StoppedRanks& stopped) {
+  Document json = Document::array();
+  for (std::size_t i = 0; i < stopped.running.size(); ++i) {
+    const auto silence = i < stopped.silences.size() ? stopped.silences[i] : std::nullopt;
+    json.push_back(silence ? Document(static_cast<double>(silence->count()) / 1000.0)
+                           : Document(nullptr));
+  }
+  return json;
+}
+
 Document report_json(const rendezvous::Outcome& outcome, const NodeEnd& node) {
   Document json;
   json["result"] =
@@ -68,6 +78,7 @@ Document report_json(const rendezvous::Outcome& outcome, const NodeEnd& node) {
   json["notes"] = outcome.notes;
   json["ranks_at_time_limit"] = node.at_limit;
   json["ranks_still_running"] = node.stopped.running;
+  json["silence_seconds"] = silences_json(node.stopped);
   json["ranks_killed"] = node.stopped.killed;
   json["ranks_succeeded_before"] = node.stopped.succeeded;
   const auto suspicion =

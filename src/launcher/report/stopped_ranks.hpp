@@ -17,7 +17,10 @@ struct RankState {
 };
 
 struct StoppedRanks {
-  std::vector<int> running;    // when the stop began, those that failed by themselves left out
+  std::vector<int> running;  // when the stop began, those that failed by themselves left out
+  // Of these, in their order: since the last output of each, or since its start if there was none;
+  // nullopt: nobody knows. May be empty.
+  std::vector<std::optional<std::chrono::milliseconds>> silences;
   std::vector<int> killed;     // of these
   std::vector<int> succeeded;  // had ended with 0 when the stop began
   // Processes that workers had started, and needed SIGKILL. Of a rank that was killed its own

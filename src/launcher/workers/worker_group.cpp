@@ -493,6 +493,7 @@ StoppedRanks WorkerGroup::stopped_ranks() const {
       ranks.succeeded.push_back(assignment_.first_rank + worker.local_rank);
     if (!worker.stopped || worker.pid == 0) continue;
     ranks.running.push_back(assignment_.first_rank + worker.local_rank);
+    ranks.silences.push_back(worker.silence);
     if (worker.killed) ranks.killed.push_back(ranks.running.back());
   }
   find_silent(ranks, workers_, assignment_.first_rank);

@@ -905,6 +905,7 @@ TEST(WorkerGroupTest, KnowsWhoRanWhenAFailureStoppedThemAndWhoNeededSigkill) {
   (void)rig.feed({killed(3), process::Stopped{3, 0, 0}});
   const StoppedRanks stopped = rig.group.stopped_ranks();
   EXPECT_THAT(stopped.running, ElementsAre(2, 4));
+  EXPECT_THAT(stopped.silences, ElementsAre(milliseconds(0), milliseconds(9'000)));
   EXPECT_THAT(stopped.killed, ElementsAre(4));
   EXPECT_EQ(stopped.others_killed, 2U);
   EXPECT_EQ(stopped.silence, "rank 4 silent the longest, for 9.0 s");
@@ -1025,6 +1026,7 @@ TEST(WorkerGroupTest, OfAllWhoWereSilentAlikeTheShortestSilenceIsSaid) {
       else
         (void)rig.group.stop(false, rig.now);
       EXPECT_EQ(rig.group.stopped_ranks().all_silent, silence);
+      EXPECT_EQ(rig.group.stopped_ranks().silences.back().has_value(), !fails || known.size() == 3);
       EXPECT_EQ(rig.group.stopped_ranks().silence, "");
     }
   }
