@@ -321,13 +321,13 @@ TEST_F(OutputModesTest, ALineTooLongToFoldIsItsRanksOwn) {
     });
   std::thread reader([&] {
     read_until(
-        out.reader.get(), shown, [&] { return false; }, 4min);
+        out.read.get(), shown, [&] { return false; }, 4min);
   });
   for (auto& writer : writers)
     writer.join();
   EXPECT_TRUE(output->drain(kPatience));
   output.reset();
-  out.writer.reset();
+  out.write.reset();
   reader.join();
   std::array<std::size_t, 2> length{};
   for (const auto& line : lines_of(shown)) {
