@@ -287,24 +287,27 @@ TEST(HostedStoreTest, ItsDeathEndsTheOthersWithinSecondsInOneLine) {
   EXPECT_TRUE(host.survivors_gone(kPatience));
 }
 
-TEST(ExternalStoreTest, StoppingAndStartingItRestartsNoWorker) {
+TEST(ExternalStoreTest, StoppingAndStartingItRestartsNoWorkerAndLosesNoJob) {
   const ReservedPort port;
   const TempDir directory;
   const Arguments snapshot = {"--snapshot", (directory.path() / "snapshot").string()};
   auto store = std::make_unique<Store>(std::to_string(port.number()), snapshot);
-  const Arguments agent = Arguments{"--nnodes",         "2",
+  const Arguments agent = Arguments{"--nnodes",         "3",
                                     "--nproc-per-node", "2",
                                     "--rdzv-endpoint",  port.endpoint(),
+                                    "--rdzv-id",        "stays",
                                     "--rdzv-conf",      "is_host=0,keep_alive_interval=20"} +
                           until(directory.path() / "done");
   DrunProcess a(agent);
   DrunProcess b(agent);
-  for (DrunProcess* each : {&a, &b})
+  DrunProcess c(agent);
+  const std::vector<DrunProcess*> all = {&a, &b, &c};
+  for (DrunProcess* each : all)
     ASSERT_TRUE(each->wait_for_out("ready\nready\n")) << each->err();
   const auto workers = [&] {
     std::vector<pid_t> pids;
-    for (const char* rank : {"RANK=0", "RANK=1", "RANK=2", "RANK=3"}) {
-      for (DrunProcess* each : {&a, &b}) {
+    for (const char* rank : {"RANK=0", "RANK=1", "RANK=2", "RANK=3", "RANK=4", "RANK=5"}) {
+      for (DrunProcess* each : all) {
         for (const pid_t pid : each->pids_with(rank))
           if (::getpgid(pid) == pid) pids.push_back(pid);  // not what it has started
       }
@@ -312,19 +315,21 @@ TEST(ExternalStoreTest, StoppingAndStartingItRestartsNoWorker) {
     return pids;
   };
   const auto before = workers();
-  EXPECT_THAT(before, SizeIs(4));
+  EXPECT_THAT(before, SizeIs(6));
   for (int times = 0; times < 2; ++times) {
     store->stop();
     store = std::make_unique<Store>(std::to_string(port.number()), snapshot);
   }
   EXPECT_EQ(workers(), before);
   make(directory.path() / "done");
-  for (DrunProcess* each : {&a, &b}) {
+  for (DrunProcess* each : all) {
     const Finished finished = each->finish();
     EXPECT_EQ(finished.code, 0) << finished.err;
     EXPECT_EQ(finished.out, "ready\nready\n");
+    EXPECT_THAT(finished.err, Not(HasSubstr("the store is now at")));
     EXPECT_THAT(finished.survivors, IsEmpty());
   }
+  EXPECT_EQ(ctl(port, {"jobs"}).out, "stays ended 0\n");
 }
 
 TEST(ExternalStoreTest, TheIdOfAJobThatHasEndedIsRefused) {

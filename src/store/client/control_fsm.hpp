@@ -146,6 +146,7 @@ class ControlFsm {
   std::optional<Time> confirmed_;  // the last answer to a pulse, or call
   Time session_asked_;             // when the handshake's last request for a session was sent
   Time renewed_;                   // as told last
+  Time majority_known_;            // to be with its store; at first: its first session
   ElectorateId told_settled_;
 
   std::map<std::uint32_t, Watch> watches_;

@@ -112,14 +112,18 @@ void ControlFsm::on_pulsed(std::uint64_t request, const control::Pulsed& pulsed,
   const Time sent = pulse->second;
   pulses_.erase(pulse);
   if (!accept(pulsed, now)) return;
-  const milliseconds age(pulsed.age_ms);
+  // A store that was started again knows of no majority until one has come back to it. Until then
+  // it renews nothing, and what was known before counts.
+  const bool known = pulsed.age_ms != control::Pulsed::kNever;
+  const milliseconds age = known ? milliseconds(pulsed.age_ms)
+                                 : std::chrono::duration_cast<milliseconds>(now - majority_known_);
   if (age > options_.majority_timeout) {
-    const bool never = pulsed.age_ms == control::Pulsed::kNever;
-    ControlLink link{ControlState::Down, "most nodes of the job are not with " + store(),
-                     never ? options_.majority_timeout : age};
+    ControlLink link{ControlState::Down, "most nodes of the job are not with " + store(), age};
     link.deserted = true;
     return strand(std::move(link));
   }
+  if (!known) return;
+  majority_known_ = std::max(majority_known_, sent - age);
   if (!voter_.is_lost()) renewed(sent - age);
 }
 
@@ -234,6 +238,7 @@ void ControlFsm::session_ready(ControlState state, Time now) {
     detail = "found " + store();
   else if (state == ControlState::NewSession)
     detail += ", which had ended the session";
+  if (!had_session_) majority_known_ = now;
   had_session_ = true;
   visiting_ = false;
   handshakes_refused_ = 0;

@@ -978,6 +978,55 @@ TEST(ControlFsmTest, LeavesAStoreWhoseMajorityIsElsewhere) {
   EXPECT_EQ(link.detail, "most nodes of the job are not with the store at 10.0.0.1:29500");
 }
 
+// It knows of no majority before one has come back to it, and the first who is back is no majority.
+TEST(ControlFsmTest, AStoreThatWasStartedAgainHasItsTimeToBeWithAMajority) {
+  constexpr auto kNever = control::Pulsed::kNever;
+  VotingFixture f;
+  f.open_2();
+  f.pulsed(f.pulse({}), 0);
+  const Time renewed = f.now();
+  f.expect_confirmed();
+  f.run_for(400ms);
+  f.fsm().on_disconnected("reset", f.now());
+  f.fsm().on_connected(f.now());
+  const auto requests = f.sent();
+  ASSERT_NE(only<control::ResumeSession>(requests), nullptr);
+  f.welcome_2();
+  f.reply(requests[0].id, control::Done{});
+  f.events();
+  f.pulsed(f.pulse({}), kNever);
+  EXPECT_TRUE(f.events().empty()) << "it stays, and nothing is renewed";
+  f.expect_confirmed();
+  f.run_for(500ms);
+  f.pulsed(f.pulse({}), 20);
+  EXPECT_THAT(renewals(f.events()), testing::ElementsAre(f.now() - 20ms)) << "a majority is back";
+  f.expect_confirmed();
+  for (int beat = 0; beat < 12; ++beat) {
+    f.run_for(500ms);
+    f.pulsed(f.pulse({}), kNever);
+    if (beat < 11) f.expect_confirmed();
+  }
+  const auto events = f.events();
+  ASSERT_EQ(events.size(), 1U) << "counted from the last renewal";
+  const auto& link = std::get<ControlLink>(events[0]);
+  EXPECT_TRUE(link.deserted);
+  EXPECT_EQ(link.silent, f.now() - (renewed + 880ms));
+}
+
+TEST(ControlFsmTest, AtSuchAStoreANewcomerWaitsForTheOthersFromItsFirstSessionOn) {
+  VotingFixture f;
+  f.open_2();
+  f.events();
+  for (int beat = 0; beat <= 12; ++beat) {
+    f.pulsed(f.pulse({}), control::Pulsed::kNever);
+    EXPECT_TRUE(f.events().empty()) << beat;
+    f.expect_confirmed();
+    f.run_for(500ms);
+  }
+  f.pulsed(f.pulse({}), control::Pulsed::kNever);
+  EXPECT_TRUE(std::get<ControlLink>(f.events().at(0)).deserted);
+}
+
 TEST(ControlFsmTest, AStoreOfVersionOneIsAskedAsEver) {
   Fixture f(VotingFixture::voting_options());
   f.fsm().open(f.now());
