@@ -96,6 +96,11 @@ void set_apart(std::initializer_list<int> keep, const char* name) {
   close_descriptors(3, kept);
 }
 
+// If the parent has ended already, this process is not stopped, and sees it by itself.
+void be_woken_by_parents_end() {
+  ::prctl(PR_SET_PDEATHSIG, SIGCONT);
+}
+
 void set_command_line(const std::string& title) {
   static const std::span<char> kArea = find_command_line();
   if (kArea.empty()) return;

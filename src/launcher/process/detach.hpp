@@ -14,6 +14,11 @@ void detach(std::initializer_list<int> keep, const char* name);
 // In a child of such a process: all of it that is not inherited.
 void set_apart(std::initializer_list<int> keep, const char* name);
 
+// Should this process be stopped when its parent ends, or whoever is its parent after that, the
+// kernel wakes it. The end of the thread that forked it does so, too, which harms nobody. Not for
+// the children of this process.
+void be_woken_by_parents_end();
+
 // Replaces the command line that ps shows, cut to the length of the original one. Children of this
 // process, which are at the same place, look for it no more.
 void set_command_line(const std::string& title);

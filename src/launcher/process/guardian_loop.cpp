@@ -545,6 +545,7 @@ void guardian_main(FileDescriptor agent, const GuardianOptions& options, const C
   int error = 0;
   try {
     ::prctl(PR_SET_CHILD_SUBREAPER, 1);
+    be_woken_by_parents_end();
     set_apart({agent.get()}, "drun-guardian");
     if (options.open_files) ::setrlimit(RLIMIT_NOFILE, &*options.open_files);
     loop.emplace(std::move(agent), options, place, excuse);

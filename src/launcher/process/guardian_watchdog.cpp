@@ -167,6 +167,7 @@ void watchdog_main(FileDescriptor agent, FileDescriptor commands,
     ::_exit(1);
   };
   ::prctl(PR_SET_CHILD_SUBREAPER, 1);
+  be_woken_by_parents_end();
   const pid_t parent = ::getppid();
   // Before there is a guardian, so before there can be a worker. Neither name contains the
   // program's: a kill by that name, or of the agent's group or session, must not hit this process.

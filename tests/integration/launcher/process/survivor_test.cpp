@@ -60,6 +60,9 @@ enum class End {
   KillAgentThenWatchdog,
   KillAgentStopGuardian,
   KillAgentStopWatchdog,
+  StopGuardianKillWatchdogAndAgent,
+  KillGuardianStopWatchdogKillAgent,
+  StopBothKillAgent,
 };
 
 const struct {
@@ -83,6 +86,9 @@ const struct {
     {End::KillAgentThenWatchdog, "KillAgentThenWatchdog"},
     {End::KillAgentStopGuardian, "KillAgentStopGuardian"},
     {End::KillAgentStopWatchdog, "KillAgentStopWatchdog"},
+    {End::StopGuardianKillWatchdogAndAgent, "StopGuardianKillWatchdogAndAgent"},
+    {End::KillGuardianStopWatchdogKillAgent, "KillGuardianStopWatchdogKillAgent"},
+    {End::StopBothKillAgent, "StopBothKillAgent"},
 };
 
 bool ends_by_itself(End end) {
@@ -200,6 +206,21 @@ void strike(End end, pid_t agent, const Helpers& helpers, std::chrono::microseco
       kill_now(agent);
       spin(gap);
       return stop_beside(helpers.guardian, helpers.watchdog);
+    case End::StopGuardianKillWatchdogAndAgent:
+      ::kill(helpers.guardian, SIGSTOP);
+      kill_now(helpers.watchdog);
+      spin(gap);
+      return kill_now(agent);
+    case End::KillGuardianStopWatchdogKillAgent:
+      kill_now(helpers.guardian);
+      stop_beside(agent, helpers.watchdog);
+      spin(gap);
+      return kill_now(agent);
+    case End::StopBothKillAgent:
+      ::kill(helpers.guardian, SIGSTOP);
+      ::kill(helpers.watchdog, SIGSTOP);
+      spin(gap);
+      return kill_now(agent);
     default:
       return;
   }
@@ -257,9 +278,9 @@ class SurvivorTest : public testing::TestWithParam<std::size_t> {
     // Without both helpers the agent, which is alive, removes it itself.
     EXPECT_EQ(std::filesystem::exists(folder), end == End::KillWatchdogAndGuardian);
     longest_ = std::max(longest_, std::chrono::ceil<milliseconds>(Clock::now() - before));
-    const bool may_live_on = ends_by_itself(end) || end == End::KillGuardian ||
-                             end == End::KillWatchdogAndGuardian ||
-                             end == End::KillGuardianThenAgent;
+    const bool may_live_on =
+        ends_by_itself(end) || end == End::KillGuardian || end == End::KillWatchdogAndGuardian ||
+        end == End::KillGuardianThenAgent || end == End::KillGuardianStopWatchdogKillAgent;
     const bool may_be_killed =
         !ends_by_itself(end) && end != End::KillGuardian && end != End::KillWatchdogAndGuardian;
     EXPECT_TRUE((may_live_on && *agent_status == ExitStatus{kClean, 0, false}) ||
