@@ -64,6 +64,7 @@ class Agent:
         self.stopped = None  # which of its processes is
         self.unguarded = False  # its guardian was killed: it has to end
         self.endangered = False  # since the job stood: nothing counts on it
+        self.is_new = False  # it came since then, and knows no place but the store's
         self.up_at = None  # it is cut off until then
         self.heal = None  # what is to be done then
         self.sure_at = 0.0  # workers that live then have had their lease renewed since
@@ -132,7 +133,7 @@ def running(pid):
     """A worker of that number; in a long run others get the numbers of dead ones."""
     try:
         words = pathlib.Path(f"/proc/{pid}/cmdline").read_bytes().split(b"\0")
-        return str(HERE / "worker.sh").encode() in words
+        return words[1:2] == [str(HERE / "worker.sh").encode()]  # not an agent, which is told what to run
     except OSError:
         return False
 
@@ -221,7 +222,9 @@ class Job:
         ranks = {w[5]: w[1] for w in self.workers()}
         mine = next((rank for rank, name in ranks.items() if name == host.name), None)
         if mine is not None and len(ranks) > 1:
-            found["successor"] = self.agents[ranks[(mine + 1) % len(ranks)]]
+            successor = self.agents.get(ranks.get((mine + 1) % len(ranks)))
+            if successor:  # between two faults workers of some ranks may be gone
+                found["successor"] = successor
         return found
 
     # ---- what the workers say ----
@@ -326,6 +329,7 @@ class Job:
                     self.check_restarts(faults)
                     for agent in self.agents.values():
                         agent.endangered = agent.endangered and not agent.alive()
+                        agent.is_new = False
                     return self.check_overlap()
             else:
                 good_since = None
@@ -404,6 +408,9 @@ class Job:
     def fault(self):
         live = [a for a in self.agents.values() if a.alive() and not a.endangered]
         roles = self.roles()
+        if self.hosted and any(a.is_new for a in self.agents.values()):
+            # Who comes would never find the next store. Of the host alone a worker may be hit.
+            live = [a for a in live if a is not roles.get("host")] or live
         what = self.choose(self.may_hit(live), live)
         agent = self.victim(live, roles)
         hit = [agent]
@@ -424,7 +431,7 @@ class Job:
                 each.endangered = True
         if what == "add":
             detail = self.add_agent()
-            self.agents[detail].endangered = True  # not a part of the job yet
+            self.agents[detail].endangered = self.agents[detail].is_new = True  # not a part of the job yet
         elif what == "kill_agent":
             send(agent.process.pid, signal.SIGKILL)
         elif what == "kill_two":
