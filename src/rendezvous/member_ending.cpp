@@ -14,6 +14,9 @@ namespace {
 // time to find the next one, too: an agent that left before would take its vote with it, and nobody
 // would know of the request.
 constexpr Milliseconds kStopWait{5'000};
+// If no other store can come, the request can only reach the others if the link comes back by
+// itself.
+constexpr Milliseconds kStopWaitWhileDown{1'000};
 // The leader's message about a time-out names who is missing, so an agent gives it this long before
 // it gives up by itself.
 constexpr Milliseconds kLeaderMargin{10'000};
@@ -29,7 +32,8 @@ bool MemberAgent::stop_ends_job() const {
 }
 
 Milliseconds MemberAgent::stop_wait() const {
-  return config_.keep_alive + kStopWait;
+  const bool may_be_heard = up_ || document_.is_host || looks_for_successor();
+  return may_be_heard ? config_.keep_alive + kStopWait : kStopWaitWhileDown;
 }
 
 // An agent that never held a rank in a one-node job belongs to a different job that reused the id:
@@ -57,7 +61,7 @@ void MemberAgent::find_ending(Time now) {
 
 void MemberAgent::find_stop(Time now) {
   // Once asked, it waits for the answer: a round that began meanwhile makes no spare of it.
-  const bool ask = was_up_ && !failed_ && (document_.stop || stop_ends_job());
+  const bool ask = was_up_ && !failed_ && !given_up_ && (document_.stop || stop_ends_job());
   if (ask && !document_.stop) {  // if the link is down, the first that the next store is told
     document_.stop = stop_;
     dirty_ = true;

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <chrono>
 #include <cstdio>
+#include <iterator>
 #include <map>
 #include <set>
 
@@ -19,16 +20,21 @@ constexpr std::size_t kMostLost = 4;
 constexpr std::size_t kMaxReason = 200;
 
 // A later store has never known the nodes that did not come over to it. Their ranks are those of
-// the last round that nobody here has, once it is known that they do not come. Without the node
-// that was told to go.
-std::set<int> ranks_left_behind(const State& state) {
+// the last round that nobody here has, once it is known that they do not come, or they have had the
+// time to. Without the node that was told to go.
+std::set<int> ranks_left_behind(const State& state, Time now) {
   std::set<int> ranks;
   const Place& latest = state.round.latest;
   if (!state.succession.is_later()) return ranks;
-  for (int rank = 0; rank < latest.nodes; ++rank) {
-    const bool told =
-        state.round.reason.starts_with(node_name(state, rank, "", "").append(kLeavesTheJob));
-    if (!told && !state.unheard.contains({latest.era, latest.round, rank})) ranks.insert(rank);
+  const bool may_come = now < state.succession.sure_from;
+  for (int rank = 0; rank < latest.nodes; ++rank)
+    if (!may_come || !state.unheard.contains({latest.era, latest.round, rank})) ranks.insert(rank);
+  const std::string& reason = state.round.reason;
+  const auto told = reason.find(kLeavesTheJob);
+  for (auto rank = ranks.begin(); told != std::string::npos && rank != ranks.end();) {
+    const std::string place = " (group rank " + std::to_string(*rank) + ")";
+    rank = std::string_view(reason).substr(0, told).ends_with(place) ? ranks.erase(rank)
+                                                                     : std::next(rank);
   }
   for (const auto& [ticket, member] : state.members)
     if (member.document.latest.same_round(latest)) ranks.erase(member.document.latest.rank);
@@ -38,9 +44,9 @@ std::set<int> ranks_left_behind(const State& state) {
 }
 
 // "node2 (group rank 1) was lost in round 1": of the last round that ran, whom the wait is for.
-std::string who_was_lost(const State& state) {
+std::string who_was_lost(const State& state, Time now) {
   std::map<int, std::string_view> lost;  // hosts by group rank
-  for (const int rank : ranks_left_behind(state))
+  for (const int rank : ranks_left_behind(state, now))
     lost.emplace(rank, "");
   for (const auto& [ticket, slot] : state.slots)
     if ((slot.lost || slot.missing) && !slot.told) lost.emplace(slot.group_rank, slot.host);
@@ -160,7 +166,7 @@ std::string waiting_text(const State& state, const Config& config, Time now) {
       text += (missing.size() == 1 ? "; missing node rank " : "; missing node ranks ") +
               ranges_text(missing);
   }
-  if (const auto lost = who_was_lost(state); !lost.empty()) text += "; " + lost;
+  if (const auto lost = who_was_lost(state, now); !lost.empty()) text += "; " + lost;
   if (state.ready >= config.min_nodes && state.ready < config.max_nodes)
     text += "; enough to start, waiting a moment for more";
   text += leaving_text(state, config, now);
@@ -185,6 +191,7 @@ std::string with_place(std::string waiting, const Config& config) {
   std::string place = " at " + config.endpoint.substr(0, config.endpoint.find(','));
   if (others > 0) place += " and " + std::to_string(others) + " more";
   if (config.endpoint_is_local) place += ", this machine only";
+  if (waiting.starts_with(kStoreIsThere)) return waiting.insert(kStoreIsThere.size(), place);
   const auto number_ends =
       std::min({waiting.find(" ("), waiting.find(';'), waiting.find(':'), waiting.size()});
   const auto hosts_end = waiting.find(");", number_ends);

@@ -13,6 +13,7 @@ inline constexpr std::size_t kMaxNames = 8;  // in one line
 inline constexpr std::size_t kMaxName = 64;  // of one node or job
 // Why a round is stopped, behind the name of a node that was told to go and before its reason.
 inline constexpr std::string_view kLeavesTheJob = " leaves the job: ";
+inline constexpr std::string_view kStoreIsThere = "the store is there";
 
 // "00:42", "1:02:03".
 [[nodiscard]] std::string clock_text(Milliseconds elapsed);

@@ -313,8 +313,8 @@ class Participant::Impl {
       return;
     }
     const auto elapsed = std::chrono::duration_cast<Milliseconds>(now - member_.waiting_since());
-    std::string text =
-        "the store is there; which of " + nodes_text(config_) + " are, no other agent has said yet";
+    std::string text = std::string(kStoreIsThere) + "; which of " + nodes_text(config_) +
+                       " are, no other agent has said yet";
     if (!member_.up()) {
       text = "for the store to come back" +
              (member_.trouble().empty() ? "" : ": " + member_.trouble());

@@ -48,7 +48,7 @@ void LineScheduler::offer_partial(Slot& slot, bool begins_with_return, bool full
   }
   // A stream that stopped exactly at the end of its stdio buffer has more to come, even if it owns
   // the open line or shows a bar.
-  if (slot.ended || one_rank())
+  if (slot.ended || slot.full || one_rank())
     slot.due = now;  // nothing more comes, or there is no other line that it could cut
   else if (full_buffer)
     slot.due = slot.since + delays_.full_buffer;

@@ -63,6 +63,7 @@ class LineScheduler {
     bool has_partial = false;         // an unfinished line may be shown from `due` on
     bool begins_with_return = false;  // what is waiting does
     bool ended = false;               // no more will come
+    bool full = false;                // no more of its line comes before the beginning is shown
     bool was_cut = false;  // another cut into its shown line: what follows begins a new one
     Time since{};          // when it began to wait
     Time due{};            // when its unfinished line may be shown

@@ -28,6 +28,7 @@ void Console::offer(Stream& stream, Time now) {
   } else if (stream.unfinished.empty()) {
     scheduler_.withdraw_partial(stream);
   } else if (!stream.readable || stream.ended || stream.is_full()) {
+    stream.full = stream.is_full();
     const bool full_buffer =
         !stream.ended && (stream.received % kStdioBuffer == 0 || stream.folding != nullptr);
     scheduler_.offer_partial(stream, stream.unfinished.front() == '\r', full_buffer, now);

@@ -155,7 +155,7 @@ void LineFolder::update_slowest() const {
 }
 
 bool LineFolder::is_due(std::uint64_t group, Time now) const {
-  return group < slowest_ || is_over_the_limits(group) ||
+  return group < slowest_ || group < hurried_to_ || is_over_the_limits(group) ||
          now - groups_.at(group)->since >= limits_.window;
 }
 

@@ -77,6 +77,8 @@ class LineFolder {
   void leave(int rank);
 
   void add(int rank, std::string_view line, Time now);
+  // All that was added is due, whatever the other ranks may still print.
+  void hurry() { hurried_to_ = groups_.end(); }
   // What to show next; nullopt: nothing is due yet.
   [[nodiscard]] std::optional<Folded> next(Time now);
   [[nodiscard]] std::optional<Time> deadline() const;
@@ -121,6 +123,7 @@ class LineFolder {
   [[nodiscard]] std::string_view prefix_of_front();
 
   Limits limits_;
+  std::uint64_t hurried_to_ = 0;
   std::vector<Member> members_;
   std::unordered_map<int, std::uint32_t> numbers_;  // rank -> index in `members_`
   std::optional<std::uint32_t> last_member_;        // that printed

@@ -80,7 +80,11 @@ void OutputLoop::look_at_streams(Time now) {
       continue;
     }
     if (read_once(stream, now)) set_ready(stream);
-    if (stream.folding != nullptr) flush_folds(now);
+    if (stream.folding != nullptr) {
+      // Nothing more of its line is read before the beginning is shown, behind all lines before it.
+      if (stream.is_full()) stream.folding->folder.hurry();
+      flush_folds(now);
+    }
     pump(now);
   }
   ready_.erase(ready_.begin(), ready_.begin() + static_cast<std::ptrdiff_t>(count));

@@ -32,14 +32,19 @@ std::string state_of(const Worker& worker) {
 
 // Of running workers, who has not failed: the time of each one's last output, or of its start if it
 // has not printed.
-using LastOutput = std::map<int, Worker::Time>;
+struct LastOutput {
+  Worker::Time time;
+  bool printed = false;
+};
+using LastOutputs = std::map<int, LastOutput>;
 
-LastOutput last_outputs(const Workers& workers, int first_rank, const LastOutputOf& last_output) {
-  LastOutput last;
+LastOutputs last_outputs(const Workers& workers, int first_rank, const LastOutputOf& last_output) {
+  LastOutputs last;
   for (const auto& [id, worker] : workers) {
     if (worker.stage != Worker::Stage::Running || worker.condemned) continue;
     if (const auto printed = last_output(id))
-      last.emplace(first_rank + worker.local_rank, std::max(*printed, worker.started));
+      last.emplace(first_rank + worker.local_rank,
+                   LastOutput{std::max(*printed, worker.started), *printed != Worker::Time::min()});
   }
   return last;
 }
@@ -52,19 +57,23 @@ struct Silence {
 };
 
 // The few that stand out: a hang, if the others go on, or wait for them.
-std::optional<Silence> longest_silence(const LastOutput& last, Worker::Time now) {
+std::optional<Silence> longest_silence(const LastOutputs& last, Worker::Time now) {
   if (last.size() < 2) return std::nullopt;
-  const auto by_time = [](const auto& a, const auto& b) { return a.second < b.second; };
+  const auto by_time = [](const auto& a, const auto& b) { return a.second.time < b.second.time; };
   const auto [longest, shortest] = std::minmax_element(last.begin(), last.end(), by_time);
-  if (now - longest->second < 2 * (now - shortest->second) + kWorthALine) return std::nullopt;
+  const Worker::Time first = longest->second.time;
+  if (now - first < 2 * (now - shortest->second.time) + kWorthALine) return std::nullopt;
   std::vector<int> ranks;
-  Worker::Time latest = longest->second;
-  for (const auto& [rank, time] : last) {
-    if (time > longest->second + kWorthALine) continue;
+  Worker::Time latest = first;
+  bool printed = false;
+  for (const auto& [rank, output] : last) {
+    if (output.time > first + kWorthALine) continue;
     ranks.push_back(rank);
-    latest = std::max(latest, time);
+    latest = std::max(latest, output.time);
+    printed |= output.printed;
   }
-  if (ranks.size() * 2 > last.size()) return std::nullopt;
+  // Of ranks that have never printed fewer than half stand out: some print for others as well.
+  if (ranks.size() * 2 > last.size() - (printed ? 0 : 1)) return std::nullopt;
   std::string words = std::string("silent the longest, for ") +
                       (ranks.size() > 1 ? "at least " : "") + time_since(latest, now);
   return Silence{std::move(ranks), std::move(words)};
@@ -77,7 +86,7 @@ std::vector<RankState> describe_by_state(const Workers& workers, int first_rank,
   Worker::Time latest{};
   for (const auto& [id, worker] : workers)
     if (worker.stage == Worker::Stage::Running) latest = std::max(latest, worker.started);
-  const LastOutput last = last_outputs(workers, first_rank, last_output);
+  const LastOutputs last = last_outputs(workers, first_rank, last_output);
   const std::string running = "running for at least " + time_since(latest, now);
   std::optional<Worker::Time> last_of_all;
   for (const auto& [id, worker] : workers)

@@ -4,9 +4,24 @@
 #include <string>
 #include <thread>
 
+#include <asio/buffer.hpp>
+#include <asio/error.hpp>
 #include <asio/io_context.hpp>
+#include <asio/local/connect_pair.hpp>
+#include <asio/local/stream_protocol.hpp>
 #include <drun/store/async_client.hpp>
 #include <drun/store/server.hpp>
+
+// This file has Asio inline and the library has it compiled: they must share its error categories.
+bool knows_the_end_of_a_stream(asio::io_context& io) {
+  asio::local::stream_protocol::socket reader(io), writer(io);
+  asio::local::connect_pair(reader, writer);
+  writer.close();
+  char byte = 0;
+  std::error_code error;
+  reader.read_some(asio::buffer(&byte, 1), error);
+  return error == asio::error::eof;
+}
 
 int main() {
   drun::store::Server server;
@@ -36,5 +51,6 @@ int main() {
   server.stop();
   thread.join();
   std::printf("%s\n", answer.c_str());
-  return answer == "hello" ? 0 : 1;
+  if (!knows_the_end_of_a_stream(io)) std::printf("an end of a stream that Asio does not know\n");
+  return answer == "hello" && knows_the_end_of_a_stream(io) ? 0 : 1;
 }

@@ -897,7 +897,7 @@ TEST(SuccessionRestoreTest, WhoDidNotComeOverFromTheLostStoreIsNamed) {
   seen.latest = {1, 5, -1, 4, 0};
   seen.store_host = "node0";
   seen.reason = "node0 (group rank 0) is gone";
-  const auto waiting = [&](const std::vector<int>& gone) {
+  const auto waiting = [&](const std::vector<int>& gone, Time now = kNow) {
     Found found(config(4));
     for (const int rank : {1, 3, -1})
       found.member("node" + std::to_string(rank), [&](MemberDocument& d) {
@@ -909,14 +909,18 @@ TEST(SuccessionRestoreTest, WhoDidNotComeOverFromTheLostStoreIsNamed) {
     std::vector<std::string> problems;
     const State s =
         restore(config(4), 6, found.entries(), nullptr, seen, {}, {}, kNow, problems, kLater);
-    return waiting_text(s, config(4), kNow);
+    return waiting_text(s, config(4), now);
   };
   EXPECT_THAT(waiting({0, 2}), EndsWith("); node0 (group rank 0), a node (group rank 2) were lost "
                                         "in round 5"));
   EXPECT_THAT(waiting({0}), EndsWith("); node0 (group rank 0) was lost in round 5"))
       << "the other may yet come";
+  EXPECT_THAT(waiting({0}, kLater.sure_from),
+              EndsWith("a node (group rank 2) were lost in round 5"));
   seen.reason = "node0 (group rank 0) leaves the job: received SIGTERM on node0";
   EXPECT_THAT(waiting({0, 2}), EndsWith("); a node (group rank 2) was lost in round 5"));
+  seen.reason = "node2 (group rank 2) leaves the job: received SIGTERM on node2";
+  EXPECT_THAT(waiting({0, 2}), EndsWith("); node0 (group rank 0) was lost in round 5"));
 }
 
 TEST(SuccessionRestoreTest, ARoundAllOfWhoseNodesAreThereRunsOn) {

@@ -735,9 +735,8 @@ TEST_F(MemberTest, ASignalIsActedOnWhateverTheStoreDoes) {
     ASSERT_TRUE(stop);
     EXPECT_EQ(stop->signal, 15);
     member_->on_workers_stopped();
-    // No leader answers. If one has just died, or the store, the next one is there after the
-    // keep-alive limit.
-    advance(config_.keep_alive + Milliseconds(4'999));
+    // No leader answers. If one has just died, the next one is there after the keep-alive limit.
+    advance(up ? config_.keep_alive + Milliseconds(4'999) : Milliseconds(999));
     EXPECT_FALSE(done().finish) << up;
     advance(Milliseconds(1));
     const auto told = done();
@@ -810,7 +809,7 @@ TEST_F(MemberTest, ALeaderThatIsRefusedStaysWhileOthersMayBeToldToGo) {
   EXPECT_EQ(gone.finish->outcome.end, End::Refused);
 }
 
-TEST_F(MemberTest, ToldToGoItWaitsForTheNextStoreAndNoLonger) {
+TEST_F(MemberTest, ToldToGoItWaitsForNoStoreThatDoesNotAnswer) {
   run(1);
   member_->on_link_down("reset", {}, now_);
   member_->on_leave_requested("received SIGTERM", 143, now_);
@@ -818,7 +817,7 @@ TEST_F(MemberTest, ToldToGoItWaitsForTheNextStoreAndNoLonger) {
   ASSERT_TRUE(done().stop);
   member_->on_workers_stopped();
   advance();
-  advance(config_.keep_alive + Milliseconds(4'999));
+  advance(Milliseconds(999));
   EXPECT_FALSE(done().finish);
   EXPECT_EQ(member_->next_deadline(), now_ + Milliseconds(1));
   advance(Milliseconds(1));
@@ -1001,6 +1000,37 @@ class SucceededMemberTest : public MemberTest {
     return last;
   }
 };
+
+TEST_F(SucceededMemberTest, AStopOrALeaveWaitsForTheNextStoreForAsLongAsForALeader) {
+  for (const bool goes : {false, true}) {
+    SCOPED_TRACE(goes ? "leave" : "stop");
+    member_.emplace(config_, keys_, outbox_, now_);
+    LinkEvent up{Link::Up, {}};
+    up.generation = 1;
+    member_->on_link_up(up, now_);
+    done();
+    for (const auto& key : {keys_.round, keys_.outcome, keys_.assignment("me")})
+      member_->on_snapshot({watches_.at(key), {}});
+    advance();
+    done();
+    runs(1, 1, {});
+    done();
+    member_->on_link_down("silent", {}, now_);
+    if (goes)
+      member_->on_leave_requested("received SIGTERM", 143, now_);
+    else
+      member_->on_stop_requested("received SIGTERM", 143, now_);
+    advance();
+    member_->on_workers_stopped();
+    advance();
+    advance(config_.keep_alive + Milliseconds(4'999));
+    EXPECT_FALSE(done().finish);
+    advance(Milliseconds(1));
+    const auto told = done();
+    ASSERT_TRUE(told.finish);
+    EXPECT_EQ(told.finish->outcome.exit_code, 143);
+  }
+}
 
 TEST_F(SucceededMemberTest, SaysForWhichRoundItSpeaksAndWhereItGoes) {
   runs(1, 1, {});

@@ -55,6 +55,9 @@ TEST(WithPlaceTest, WhatIsMissingIsSeenInEightyColumnsWhateverTheEndpoint) {
             "3 of 4 nodes at node0:29400 (node[0-1,3])");
   EXPECT_EQ(with_place("0 of 4 nodes; other rendezvous ids", config),
             "0 of 4 nodes; other rendezvous ids; at node0:29400");
+  EXPECT_EQ(
+      with_place("the store is there; which of 4 nodes are, no other agent has said yet", config),
+      "the store is there at node0:29400; which of 4 nodes are, no other agent has said yet");
   EXPECT_EQ(with_place("for the store to come back: refused (111)", config),
             "for the store to come back at node0:29400: refused (111)");
   config.endpoint = "trainer-0.trainer.research.svc.cluster.local:29400,[::1]:1,node2.test:29400";

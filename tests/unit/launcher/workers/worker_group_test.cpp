@@ -882,6 +882,21 @@ TEST(WorkerGroupTest, WhoHasNeverPrintedIsSilentSinceItsStart) {
   }
 }
 
+TEST(WorkerGroupTest, WhereOneOfTwoPrintsForBothTheOtherDoesNotStandOut) {
+  Rig rig(two_workers());
+  rig.group.start(second_node(), rig.now);
+  (void)rig.feed({spawned(1), spawned(2)});
+  rig.output.last_outputs = {{1, kStart + std::chrono::seconds(8)}, {2, Worker::Time::min()}};
+  rig.now = kStart + std::chrono::seconds(9);
+  for (const auto& state : rig.group.describe(rig.now))
+    EXPECT_FALSE(state.silent) << state.text;
+  rig.output.last_outputs[2] = kStart;  // it has printed once
+  int silent = 0;
+  for (const auto& state : rig.group.describe(rig.now))
+    silent += state.silent ? 1 : 0;
+  EXPECT_EQ(silent, 1);
+}
+
 // ---- who was stopped ----
 
 process::GuardianEvent killed(process::WorkerId id) {
