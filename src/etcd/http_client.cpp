@@ -343,16 +343,21 @@ void HttpClient::await_news() {
                        });
 }
 
-// What is called may end this.
+// What is called may end this, or throw: the rest of the news is heard all the same.
 void HttpClient::read_news() {
   const auto self = self_;
-  while (const auto news = desk_->news.receive()) {
-    const auto* answer = std::get_if<Answer>(news.get());
-    const auto* piece = std::get_if<Piece>(news.get());
-    if (answer != nullptr && answer->call > dropped_)
-      calls_.replied(answer->call, answer->reply, answer->ends);
-    if (piece != nullptr && piece->call > dropped_) calls_.streamed(piece->call, piece->bytes);
-    if (*self == nullptr) return;
+  try {
+    while (const auto news = desk_->news.receive()) {
+      const auto* answer = std::get_if<Answer>(news.get());
+      const auto* piece = std::get_if<Piece>(news.get());
+      if (answer != nullptr && answer->call > dropped_)
+        calls_.replied(answer->call, answer->reply, answer->ends);
+      if (piece != nullptr && piece->call > dropped_) calls_.streamed(piece->call, piece->bytes);
+      if (*self == nullptr) return;
+    }
+  } catch (...) {
+    if (*self != nullptr) await_news();
+    throw;
   }
   await_news();
 }

@@ -97,17 +97,19 @@ TEST_F(EtcdKeyValueTest, ATransactionIsAllOrNothing) {
 
 TEST_F(EtcdKeyValueTest, ASinkThatThrowsGetsTheNextEventAllTheSame) {
   asio::io_context io{1};
-  std::size_t heard = 0;
-  EtcdKeyValue key_value(io, options_for(*cluster), [&](const rendezvous::KeyValueEvent&) {
-    if (++heard == 1) throw std::runtime_error("not now");
+  std::vector<rendezvous::KeyValueEvent> heard;
+  EtcdKeyValue key_value(io, options_for(*cluster), [&](const rendezvous::KeyValueEvent& event) {
+    heard.push_back(event);
+    if (heard.size() == 1) throw std::runtime_error("not now");
   });
   key_value.open();
   EXPECT_THROW(io.run_for(drun::test::kPatience), std::runtime_error);
   key_value.watch(1, "drun/test/", true);
   const auto deadline = std::chrono::steady_clock::now() + drun::test::kPatience;
-  while (heard < 2 && std::chrono::steady_clock::now() < deadline)
+  while (heard.size() < 2 && std::chrono::steady_clock::now() < deadline)
     io.run_one_until(deadline);
-  EXPECT_GE(heard, 2U);
+  ASSERT_GE(heard.size(), 2U);
+  EXPECT_TRUE(std::holds_alternative<WatchSnapshot>(heard[1])) << "what the cluster answered";
 }
 
 TEST_F(EtcdKeyValueTest, AWatchShowsEachTransactionOnceAndInOrder) {
