@@ -1,7 +1,11 @@
 #include "base/file_desk.hpp"
 
+#include <chrono>
+#include <future>
 #include <optional>
 #include <string>
+#include <system_error>
+#include <utility>
 
 #include <gtest/gtest.h>
 
@@ -28,6 +32,28 @@ TEST(FileDeskTest, AnswersComeFromTheLoopAndEachIsFollowedByTheCall) {
   EXPECT_EQ(heard, "");
   io.run_for(kPatience);
   EXPECT_EQ(heard, "first served second served ");
+}
+
+TEST(FileDeskTest, WorkThatHangsIsGivenUpInTheLoop) {
+  asio::io_context io;
+  std::promise<void> answer;
+  std::optional<Result<int>> heard;
+  std::optional<FileDesk> desk;
+  desk.emplace(io, [&] {
+    if (heard) desk->cancel();
+  });
+  desk->ask<int>(
+      std::chrono::milliseconds(2),
+      [answered = answer.get_future().share()] {
+        answered.wait();
+        return 1;
+      },
+      [&](Result<int> result) { heard = std::move(result); });
+  io.run_for(kPatience);
+  answer.set_value();
+  ASSERT_TRUE(heard);
+  ASSERT_FALSE(*heard);
+  EXPECT_EQ(heard->error().code(), std::errc::timed_out);
 }
 
 // Also if that happens while an answer is being given, which is where an agent ends.

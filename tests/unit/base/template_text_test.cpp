@@ -24,6 +24,7 @@ TEST(TemplateTextTest, FillsInWhatItKnowsAndLeavesTheRest) {
       {"${}", "${}"},
       {"${rank x}", "${rank x}"},
       {"$rank_x $ranks $RANK", "$rank_x $ranks $RANK"},
+      {"$rank0 $rank9", "$rank0 $rank9"},
       {"$3 ${3}", "$3 ${3}"},
       {"$rank\xc3\xa9", "3\xc3\xa9"},
       {"\xff$rank\xff",
