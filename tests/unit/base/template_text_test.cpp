@@ -1,5 +1,6 @@
 #include "base/template_text.hpp"
 
+#include <string_view>
 #include <utility>
 
 #include <gtest/gtest.h>
@@ -36,6 +37,7 @@ TEST(TemplateTextTest, FillsInWhatItKnowsAndLeavesTheRest) {
   };
   for (const auto& [text, expected] : cases)
     EXPECT_EQ(fill_template(text, values), expected) << text;
+  EXPECT_EQ(fill_template(std::string_view("$ranks").substr(0, 5), values), "3") << "a part";
 }
 
 TEST(TemplateTextTest, TwoDollarsAreANameOfTheirOwn) {
