@@ -95,6 +95,28 @@ TEST(HistoryTest, ARestartIsKeptWithItsReasonAndTimes) {
   EXPECT_GT(history.rounds.back().ended_ms, 0);
 }
 
+// Nothing stops a round whose workers succeed; a request may, without a failure.
+TEST(HistoryTest, TheLastRoundSaysWhatStoppedIt) {
+  for (const bool succeeds : {true, false}) {
+    Cluster cluster;
+    cluster.start_all(2);
+    cluster.advance(Milliseconds(10'000));
+    if (succeeds) {
+      cluster.succeed(0);
+      cluster.succeed(1);
+    } else {
+      cluster.stop(1);
+    }
+    cluster.advance(Milliseconds(10'000));
+    const History history = history_of(cluster);
+    ASSERT_EQ(history.rounds.size(), 1U);
+    const PastRound& last = history.rounds.back();
+    EXPECT_GT(last.ended_ms, 0);
+    EXPECT_EQ(last.stopping_ms == 0, succeeds);
+    EXPECT_EQ(last.reason, succeeds ? "" : "told to stop by SIGTERM");
+  }
+}
+
 TEST(HistoryTest, ALostNodeCostsNoRestart) {
   Cluster cluster;
   for (int node = 0; node < 2; ++node) {

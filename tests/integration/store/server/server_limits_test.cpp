@@ -58,6 +58,7 @@ TEST(ServerLimitsTest, AConnectionThatAForkedProcessHasTooIsGoneWhenItsPeerIs) {
   EXPECT_TRUE(eventually([&] { return observer.counter("connections") == 1; }));
   for (int rounds = 0; rounds < 10; ++rounds)
     EXPECT_EQ(observer.counter("connections"), 1U);
+  EXPECT_EQ(observer.counter("accepted"), 2U);
   ::close(until_closed[0]);
   ::close(until_closed[1]);
   EXPECT_EQ(::waitpid(child, nullptr, 0), child);

@@ -10,7 +10,7 @@ using namespace std::chrono_literals;
 
 TEST(LeaseRecordTest, IsReadAsItWasWritten) {
   for (const LeaseRecord& record :
-       {LeaseRecord{1, 6s, "ab12", ""}, LeaseRecord{12, 10ms, "x", "rank 0 of node a"}})
+       {LeaseRecord{1, 6s, "ab12", ""}, LeaseRecord{12, 1ms, "x", "rank 0 of node a"}})
     EXPECT_EQ(parse_lease_record(to_bytes(record)), record);
 }
 
