@@ -1046,6 +1046,9 @@ TEST_F(SucceededMemberTest, OneThatMaySucceedTheStoreKeepsItsHistory) {
   done();
   History history;
   history.begin({1, 2, 2, 0, 1'000, 0, 0, Cause::None, "", 0});
+  member_->on_snapshot({watches_.at(keys_.history), {{keys_.history, encode(history)}}});
+  EXPECT_EQ(member_->history(), history);
+  history.begin({2, 2, 2, 0, 2'000, 0, 0, Cause::None, "", 0});
   put(keys_.history, encode(history));
   EXPECT_EQ(member_->history(), history);
   // The next store knows of none.
