@@ -660,6 +660,20 @@ TEST(ParticipantFactsTest, TheLeaderComparesOnceAllNodesOfTheRoundHaveToldTheirs
   EXPECT_TRUE(c[1].compared.empty());
 }
 
+TEST(ParticipantFactsTest, NothingIsComparedBeforeARoundRuns) {
+  Cluster c;
+  auto config = c.config(2, 2);
+  config.is_host = true;
+  c.start(config);
+  c.tell_facts(0, "a");
+  c.advance(Milliseconds(10'000));
+  EXPECT_TRUE(c[0].compared.empty());
+  c.start(c.config(2, 2));
+  c.tell_facts(1, "b");
+  ASSERT_EQ(c[0].compared.size(), 1U);
+  EXPECT_EQ(c[0].compared[0].nodes.size(), 2U);
+}
+
 TEST(ParticipantFactsTest, ANewcomerIsComparedOnceItIsInTheRound) {
   Cluster c;
   auto config = c.config(1, 2);
