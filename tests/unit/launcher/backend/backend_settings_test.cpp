@@ -148,6 +148,22 @@ TEST(BackendSettingsTest, BoundsTheStoresAnswersAsAskedFor) {
   EXPECT_EQ(store.read_timeout, seconds(12));
 }
 
+// The first store of a job and those that succeed it.
+TEST(BackendSettingsTest, AllStoresOfAJobAskForTheSameQuorum) {
+  Options options;
+  options.backend = Backend::C10d;
+  options.max_nodes = 2;
+  options.run_id = "job17";
+  options.conf.quorum = 1;
+  for (const bool successor : {false, true}) {
+    const auto store = server_options(options, successor);
+    EXPECT_EQ(store.successor, successor);
+    EXPECT_EQ(store.quorum, 1U);
+    EXPECT_EQ(store.job, "drun/job17/");
+    EXPECT_EQ(store.listening > milliseconds(0), !successor);
+  }
+}
+
 TEST(BackendSettingsTest, TheOrderOfSeveralEndpointsIsPartOfWhoTheFoundersAre) {
   Options options;
   options.backend = Backend::C10d;
