@@ -10,6 +10,7 @@ import subprocess
 import sys
 import tempfile
 import unittest
+import unittest.mock
 
 SCRIPTS = pathlib.Path(sys.argv.pop(1))
 sys.dont_write_bytecode = True
@@ -92,6 +93,18 @@ class Changes(unittest.TestCase):
         self.assertEqual(line, "  if (mutant(@) ? (!(a < b)) : (a < b)) return;")
         (line, _), = mutants.changes_of("  x = 1;", "", "")
         self.assertEqual(line, "  if (!mutant(@)) { x = 1; }")
+
+
+class Killer(unittest.TestCase):
+    def test_what_hangs_once_kills_nothing(self):
+        with tempfile.TemporaryDirectory() as scratch:
+            once = f'[ "$DRUN_TEST_MUTANT" = 0 ] || [ -e {scratch}/seen ] || {{ touch {scratch}/seen; exec sleep 100; }}'
+            tests = mutants.Tests.__new__(mutants.Tests)
+            tests.jobs = 1
+            tests.by_label = {"unit": {"unit.once": {"name": "unit.once", "command": ["sh", "-c", once], "settings": {}}}}
+            tests.reached, tests.seconds = {"unit.once": {1}}, {"unit.once": 0}
+            with unittest.mock.patch.object(mutants, "LIMIT", 1):
+                self.assertIsNone(tests.killer(1))
 
 
 class Run(unittest.TestCase):
