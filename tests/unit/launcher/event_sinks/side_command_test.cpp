@@ -62,6 +62,12 @@ TEST_F(SideCommandTest, SaysHowItEnded) {
   EXPECT_EQ(ending_, "killed by SIGKILL");
 }
 
+TEST_F(SideCommandTest, IsToldToEndBeforeItIsKilled) {
+  auto started = start_side_command("exec sleep 1000", {}, -1);
+  ASSERT_TRUE(started);
+  EXPECT_EQ(end_side_command(*started, std::chrono::steady_clock::now()), "killed by SIGTERM");
+}
+
 TEST_F(SideCommandTest, IsEndedWithAllThatItStarted) {
   const std::string ready = folder_.file("ready");
   auto started = start_side_command(

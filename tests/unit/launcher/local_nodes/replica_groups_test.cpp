@@ -11,6 +11,7 @@ namespace {
 
 using testing::Contains;
 using testing::ElementsAre;
+using testing::IsEmpty;
 using testing::Not;
 
 TEST(ReplicaGroupsTest, EachHasNamesAndFilesOfItsOwn) {
@@ -18,6 +19,8 @@ TEST(ReplicaGroupsTest, EachHasNamesAndFilesOfItsOwn) {
   options.replica_groups = 2;
   options.run_id = "job7";
   options.report_file = "/reports/end.json";
+  options.inferred = "the place is Slurm's";
+  options.notes = {"a note"};
   options.inherited = {"A=1", "TORCHFT_LIGHTHOUSE=old"};
   options.lighthouse = "x";
   options.master_port = std::uint16_t{29500};
@@ -30,6 +33,9 @@ TEST(ReplicaGroupsTest, EachHasNamesAndFilesOfItsOwn) {
   EXPECT_FALSE(starts_groups(second));
   EXPECT_THAT(second.inherited, ElementsAre("A=1", "TORCHFT_LIGHTHOUSE=http://h:1"));
   EXPECT_EQ(second.lighthouse, "");
+  // These were said already, by who starts the groups.
+  EXPECT_EQ(first.inferred, "");
+  EXPECT_THAT(first.notes, IsEmpty());
   // One alone can have these.
   EXPECT_EQ(first.master_port, 29500);
   EXPECT_FALSE(second.master_port);

@@ -117,6 +117,16 @@ TEST(RenderFailureTest, TheLastLineOfATracebackIsNeverLeftOut) {
   EXPECT_THAT(text, HasSubstr("lines left out"));
 }
 
+TEST(RenderFailureTest, ALineThatOnlyBeginsLikeTheTracebacksLastIsShown) {
+  FailureSummary root = exit_seven();
+  root.traceback = "  frame 0\nValueError: bad\n";
+  root.tail = {"ValueError: bad step 17"};
+  EXPECT_THAT(render_failure(root, {}, {}), HasSubstr("ValueError: bad step 17"));
+  root.tail = {"ValueError: bad"};
+  const std::string text = render_failure(root, {}, {});
+  EXPECT_EQ(text.find("ValueError: bad"), text.rfind("ValueError: bad")) << text;
+}
+
 TEST(RenderFailureTest, AsksForMoreLinesWhereTheUserDoes) {
   EXPECT_EQ(report_lines(0), 24U);
   EXPECT_EQ(report_lines(20), 24U);

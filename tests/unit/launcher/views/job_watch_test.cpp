@@ -129,5 +129,17 @@ TEST(JobWatchTest, ItGoesWithTheLinkAndKeepsWhatItKnew) {
   EXPECT_TRUE(watch.settled());
 }
 
+TEST(JobWatchTest, AnotherStoreIsAskedAnew) {
+  Calls first;
+  Calls second;
+  JobWatch watch("train");
+  watch.begin();
+  watch.set_link(&first);
+  EXPECT_TRUE(watch.on_event(WatchRejected{JobWatch::kWatch, "too much"}));
+  EXPECT_TRUE(watch.settled());
+  watch.set_link(&second);
+  EXPECT_FALSE(watch.settled()) << "this one may show it";
+}
+
 }  // namespace
 }  // namespace drun::launcher

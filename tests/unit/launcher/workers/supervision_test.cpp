@@ -304,6 +304,24 @@ TEST(SupervisionTest, TheSignalThatSomebodySentReachesTheWorkers) {
   EXPECT_EQ(told(rig.supervision.stop(action, rig.now), rig), "grace, stop SIGHUP 5000");
 }
 
+// What failed in an earlier round has nothing to do with it.
+TEST(SupervisionTest, ALostGuardianIsToldWithTheFailureOfItsRound) {
+  for (const bool same_round : {true, false}) {
+    Rig rig;
+    rig.run();
+    (void)rig.supervision.on_event(exited(7), rig.now);
+    (void)rig.supervision.on_time(rig.now + RoundFailures::kSettle);
+    if (!same_round) {
+      (void)rig.supervision.stop(stop_for("a reason"), rig.now);
+      (void)rig.supervision.on_event(process::Stopped{}, rig.now);
+      rig.run(2);
+    }
+    const auto news = rig.supervision.on_event(process::GuardianLost{}, rig.now);
+    EXPECT_EQ(news.guardian_ended.find(", after rank 0 ") != std::string::npos, same_round)
+        << news.guardian_ended;
+  }
+}
+
 // ---- the limits ----
 
 TEST(SupervisionTest, TheStartTimeoutEndsWhenAllWorkersRun) {
