@@ -1,5 +1,8 @@
 #include "base/addresses.hpp"
 
+#include <algorithm>
+#include <string>
+
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -65,7 +68,12 @@ TEST(AddressesTest, ThisMachineHasALoopbackInterfaceAndAName) {
   for (const Interface& interface : interfaces) {
     for (const std::string& address : interface.addresses) {
       EXPECT_TRUE(is_own_address(address)) << address;
+      EXPECT_EQ(address.ends_with("%" + interface.name), address.starts_with("fe80:")) << address;
     }
+    EXPECT_TRUE(std::is_partitioned(
+        interface.addresses.begin(), interface.addresses.end(),
+        [](const std::string& address) { return address.find(':') == std::string::npos; }))
+        << "IPv4 first";
   }
   EXPECT_FALSE(is_own_address("192.0.2.255"));
   EXPECT_FALSE(own_host_name().empty());
