@@ -92,10 +92,7 @@ std::vector<Interface> own_interfaces() {
     auto found = std::find_if(result.begin(), result.end(), [&](const Interface& interface) {
       return interface.name == entry->ifa_name;
     });
-    if (found == result.end()) {
-      result.push_back({entry->ifa_name, {}});
-      found = result.end() - 1;
-    }
+    if (found == result.end()) found = result.insert(found, {entry->ifa_name, {}});
     if (entry->ifa_addr == nullptr) continue;
     const auto family = entry->ifa_addr->sa_family;
     if (family == AF_INET || family == AF_INET6) {
