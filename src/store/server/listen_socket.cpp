@@ -97,7 +97,6 @@ Result<std::vector<FileDescriptor>> bind_endpoint(const Endpoint& endpoint) {
   addrinfo hints{};
   hints.ai_family = AF_UNSPEC;
   hints.ai_socktype = SOCK_STREAM;
-  hints.ai_flags = AI_PASSIVE | AI_NUMERICSERV;
   addrinfo* found = nullptr;
   const std::string port_text = std::to_string(endpoint.port);
   const int failure = ::getaddrinfo(endpoint.host.c_str(), port_text.c_str(), &hints, &found);
