@@ -37,7 +37,7 @@ constexpr std::uint32_t kReadable = EPOLLIN | EPOLLPRI | EPOLLRDHUP;
 constexpr std::uint32_t kEnded = EPOLLRDHUP | EPOLLHUP | EPOLLERR;
 
 control::Token random_token() {
-  control::Token token;
+  control::Token token{};
   fill_with_random_bytes(std::as_writable_bytes(std::span(token)));
   return token;
 }

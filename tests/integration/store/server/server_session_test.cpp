@@ -6,6 +6,7 @@
 #include <fstream>
 #include <map>
 #include <memory>
+#include <set>
 #include <string>
 #include <string_view>
 #include <thread>
@@ -81,6 +82,15 @@ TEST_F(ServerSessionTest, GoodbyeIsSeenAtOnce) {
   auto client = member(60'000, 60'000);
   client->request(3, control::Goodbye{});
   expect_gone();
+}
+
+TEST_F(ServerSessionTest, NobodyKnowsTheTokenOfAnother) {
+  std::set<control::Token> tokens{control::Token{}};
+  for (int i = 0; i < 3; ++i) {
+    ControlConnection other(server.endpoint());
+    tokens.insert(other.call<control::Session>(1, control::OpenSession{60'000, 0}).token);
+  }
+  EXPECT_EQ(tokens.size(), 4U);
 }
 
 // As whoever is left of a killed agent says it: over a connection of its own, and twice.
