@@ -84,6 +84,26 @@ TEST(GatheringTest, AStopOfANodeThatWaitsForItsRankIsNotForgotten) {
   EXPECT_EQ(board.phase(), Phase::Closed);
 }
 
+// The store may show what a worker did before it answers the leader's write that started it.
+TEST(RunningTest, AFailureThatCameBeforeTheAnswerToTheStartCounts) {
+  Board board(config(2, 2));
+  board.join("a");
+  board.join("b");
+  board.settle();
+  board.prepared(board.state().plan.front().ticket);
+  const auto starts = decide(board.state(), board.config(), board.now());
+  ASSERT_EQ(starts.round.phase, Phase::Running);
+  auto d = board.document("b");
+  d.failed = starts.round.number;
+  d.failure.emplace().exit_code = 7;
+  board.put("b", d);
+  adopt(board.state(), board.config(), starts, board.now());
+  board.settle();
+  EXPECT_EQ(board.phase(), Phase::Stopping);
+  ASSERT_EQ(board.state().failures.size(), 1U);
+  EXPECT_EQ(board.state().failures.front().ticket, "b");
+}
+
 // It has left a round that the store has forgotten; that of the newcomers has the same number.
 TEST(RunningTest, WhoWasInAnotherRoundOfTheNumberTakesNobodysRank) {
   Board board = two_running(config(2, 2));
