@@ -504,6 +504,15 @@ TEST(RestoreTest, TheCountOfRestartsSurvivesInTheMembers) {
   EXPECT_EQ(plan.round.restart_count, 2);
 }
 
+TEST(RestoreTest, TheCountOfRestartsOfAnEarlierRoundIsTheLeastThatALaterOneHas) {
+  const State state = Found(config(1))
+                          .member("a", [](MemberDocument& d) { d.left = d.seen = 4; })
+                          .round(3, Phase::Running, 1, 3, 2)
+                          .restore();
+  EXPECT_EQ(state.round.number, 4);
+  EXPECT_EQ(state.round.restart_count, 2);
+}
+
 TEST(RestoreTest, TheCountOfLossesSurvivesInTheMembers) {
   const Config s = [] {
     Config c = config(2);
@@ -1191,6 +1200,21 @@ TEST_F(LeaderTest, NobodyIsWaitedForAgainInARoundThatTheLeaderBegan) {
   snapshot(Found(config_).round(1, Phase::Running, 1, 1).place("me", 1, 0, 1), grace);
   EXPECT_EQ(leader_->state()->missing, 1);
   EXPECT_EQ(leader_->state()->grace_until, grace);
+}
+
+TEST_F(LeaderTest, WhoSaysWhatCannotBeIsRefused) {
+  begin(config(1));
+  commits();
+  snapshot(Found(config_).member("me"));
+  Found found(config_);
+  found.member("b", [](MemberDocument& d) { d.left = 1'000'000'000; });
+  found.add(found.keys().member("c"), "{");
+  leader_->on_changes({watches_.back().watch, found.entries()}, kNow);
+  const auto& members = leader_->state()->members;
+  for (const char* ticket : {"b", "c"}) {
+    ASSERT_TRUE(members.contains(ticket)) << ticket;
+    EXPECT_EQ(members.at(ticket).standing, Standing::Refused) << ticket;
+  }
 }
 
 // Of that round only a spare tells, while its number is being tried.

@@ -228,6 +228,18 @@ TEST(GatheringTest, TheLastCallBeginsAnewWhenThereWereTooFew) {
   EXPECT_EQ(board.phase(), Phase::Gathering);
 }
 
+TEST(GatheringTest, WhoIsWaitedForIsWrittenAgainWhenItHasChanged) {
+  Board board(config(3, 3));
+  board.join("a");
+  board.settle();
+  EXPECT_THAT(board.state().round.waiting, testing::StartsWith("1 of 3 nodes (a)"));
+  board.join("b");
+  board.pass(Milliseconds(60'000));
+  board.settle();
+  EXPECT_EQ(board.phase(), Phase::Gathering);
+  EXPECT_THAT(board.state().round.waiting, testing::StartsWith("2 of 3 nodes (a, b)"));
+}
+
 TEST(GatheringTest, TheTimeToJoinEndsTheJobWithWhoIsMissing) {
   Board board(config(4, 4));
   board.join("a", 0);

@@ -65,6 +65,31 @@ TEST(WithPlaceTest, WhatIsMissingIsSeenInEightyColumnsWhateverTheEndpoint) {
             "3 of 4 nodes at trainer-0.trainer.research.svc.cluster.local:29400 and 2 more");
 }
 
+TEST(RangesTextTest, EightAreNamed) {
+  EXPECT_EQ(ranges_text({0, 1, 2, 4, 6, 8, 10, 12, 14, 16}), "0-2, 4, 6, 8, 10, 12, 14, 16");
+  EXPECT_EQ(ranges_text({0, 2, 4, 6, 8, 10, 12, 14, 16}), "0, 2, 4, 6, 8, 10, 12, 14, ...");
+}
+
+TEST(RankMapTest, NamesTheFirstNodesAndTheLast) {
+  State state{Keys("job")};
+  std::vector<Planned> plan;
+  std::vector<std::string> maps;
+  for (int node = 0; node < 11; ++node) {
+    const std::string ticket = std::to_string(node);
+    auto& document = state.members[ticket].document;
+    document.host = "n" + ticket;
+    document.local_world_size = 2;
+    plan.push_back({ticket, {}});
+    plan.back().assignment.first_rank = 2 * node;
+    maps.push_back(rank_map(state, plan));
+  }
+  EXPECT_EQ(maps[1], "n0 0-1, n1 2-3");
+  EXPECT_EQ(maps[8], maps[7] + ", n8 16-17");
+  EXPECT_EQ(maps[10], maps[7] + ", ... 2 more ..., n10 20-21");
+  state.members.erase("0");
+  EXPECT_EQ(rank_map(state, {plan[0], plan[1]}), "n1 2-3") << "gone since";
+}
+
 TEST(RestartTextTest, CountsTheRestarts) {
   EXPECT_EQ(restart_text(1, 3, "rank 3: exit code 1"), "restart 1/3 after rank 3: exit code 1");
 }
