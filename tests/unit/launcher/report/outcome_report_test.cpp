@@ -185,6 +185,11 @@ TEST_F(OutcomeReportTest, WhoSeemsToHangComesFirst) {
   node_.stopped.killed = {2};  // with its child
   report(outcome);
   EXPECT_THAT(logged_, IsEmpty());
+  reader_ = Reader::Starter;
+  said_.clear();
+  report(outcome);
+  EXPECT_EQ(said_.size(), 2U) << "nor is anything handed over";
+  reader_ = Reader::User;
   node_.stopped.running = {2, 4};
   report(outcome);
   EXPECT_THAT(logged_, ElementsAre(HasSubstr("ranks 2,4 were still running")));
