@@ -98,9 +98,29 @@ TEST(SuccessorStoreTest, WhatItHasHeardOfDeathsIsNotForgotten) {
   store.end();
 }
 
+TEST(SuccessorStoreTest, ItMayBeginByPointingElsewhere) {
+  using store::control::Moved, store::control::OpenSuccessor;
+  store::ServerOptions options;
+  options.successor = true;
+  options.job = "drun/a/";
+  SuccessorStore store;
+  ASSERT_TRUE(store.hold("127.0.0.1"));
+  const Status pointed = store.point_to(2, Endpoint{"10.0.0.9", 29'400}, options);
+  ASSERT_TRUE(pointed) << pointed.error().what();
+  EXPECT_TRUE(store.stands());
+  test::ControlConnection member({"127.0.0.1", store.port()});
+  const auto moved = member.call<Moved>(
+      1,
+      OpenSuccessor{1000, 200, 1, "drun/a/", store::Vote{{{1, 1}, 1, 2, store::kNoRank}, {}}, 0});
+  EXPECT_EQ(moved.generation, 2U);
+  EXPECT_EQ(moved.host, "10.0.0.9");
+  EXPECT_EQ(moved.port, 29'400);
+}
+
 TEST(SuccessorStoreTest, WithoutAPortItCannotStand) {
   SuccessorStore store;
   EXPECT_FALSE(store.stand({}));
+  EXPECT_FALSE(store.point_to(2, Endpoint{"10.0.0.9", 29'400}, {}));
   EXPECT_FALSE(store.stands());
 }
 
