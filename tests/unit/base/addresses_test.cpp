@@ -68,6 +68,7 @@ TEST(AddressesTest, ThisMachineHasALoopbackInterfaceAndAName) {
   for (const Interface& interface : interfaces) {
     for (const std::string& address : interface.addresses) {
       EXPECT_TRUE(is_own_address(address)) << address;
+      EXPECT_TRUE(address != "::" && address != "0.0.0.0") << interface.name;
       EXPECT_EQ(address.ends_with("%" + interface.name), address.starts_with("fe80:")) << address;
     }
     EXPECT_TRUE(std::is_partitioned(
