@@ -1202,18 +1202,30 @@ TEST_F(LeaderTest, NobodyIsWaitedForAgainInARoundThatTheLeaderBegan) {
   EXPECT_EQ(leader_->state()->grace_until, grace);
 }
 
-TEST_F(LeaderTest, WhoSaysWhatCannotBeIsRefused) {
-  begin(config(1));
-  commits();
-  snapshot(Found(config_).member("me"));
-  Found found(config_);
+// At its beginning a leader warns only of what no member wrote, here the round.
+TEST_F(LeaderTest, WhoSaysWhatCannotBeIsRefusedWithAWarning) {
+  Found found(config(1));
+  found.add(found.keys().round, "{");
   found.member("b", [](MemberDocument& d) { d.left = 1'000'000'000; });
   found.add(found.keys().member("c"), "{");
-  leader_->on_changes({watches_.back().watch, found.entries()}, kNow);
-  const auto& members = leader_->state()->members;
-  for (const char* ticket : {"b", "c"}) {
-    ASSERT_TRUE(members.contains(ticket)) << ticket;
-    EXPECT_EQ(members.at(ticket).standing, Standing::Refused) << ticket;
+  for (const bool at_once : {true, false}) {
+    begin(config(1));
+    commits();
+    if (at_once) {
+      snapshot(found);
+    } else {
+      snapshot(Found(config_).member("me"));
+      leader_->on_changes({watches_.back().watch, found.entries()}, kNow);
+    }
+    const auto& members = leader_->state()->members;
+    for (const char* ticket : {"b", "c"}) {
+      ASSERT_TRUE(members.contains(ticket)) << ticket;
+      EXPECT_EQ(members.at(ticket).standing, Standing::Refused) << ticket;
+    }
+    int warnings = 0;
+    for (const auto& action : outbox_.take())
+      if (const auto* log = std::get_if<LogAction>(&action)) warnings += log->warning ? 1 : 0;
+    EXPECT_EQ(warnings, at_once ? 1 : 2);
   }
 }
 
