@@ -319,15 +319,6 @@ struct DuplicateCase {
   int refused_after_ms;
 };
 
-TEST(DuplicateRankTest, WhoIsRefusedLaterHasNoneAnyMore) {
-  Board board(config(2, 2));
-  board.join("a", 0);
-  observe(board.state(), board.config(), "a", {}, board.now(), "its document is damaged");
-  EXPECT_EQ(board.state().members.at("a").standing, Standing::Refused);
-  board.join("b", 0);
-  EXPECT_EQ(board.state().members.at("b").standing, Standing::Eligible);
-}
-
 TEST(DuplicateRankTest, IsHeldForTheLifeOfADeadSessionOrTheTimeToJoin) {
   for (const auto& [join_timeout, refused_after] : std::vector<DuplicateCase>{
            {600'000, 9'000}, {9'001, 9'000}, {9'000, 9'000}, {8'999, 8'999}, {1'000, 1'000}}) {
