@@ -17,7 +17,7 @@ add_library(drun_build_flags INTERFACE)
 target_compile_features(drun_build_flags INTERFACE cxx_std_20)
 target_include_directories(drun_build_flags INTERFACE "${PROJECT_SOURCE_DIR}/src") # private headers: "store/table.hpp"
 # Each file that uses Asio would compile its reactor and scheduler again. src/base/asio.cpp has them once.
-target_compile_definitions(drun_build_flags INTERFACE ASIO_SEPARATE_COMPILATION)
+target_compile_definitions(drun_build_flags INTERFACE $<$<CXX_COMPILER_ID:GNU>:ASIO_SEPARATE_COMPILATION>)
 target_compile_options(drun_build_flags INTERFACE
   -Wall -Wextra -Wpedantic -Wconversion -Wsign-conversion -Wnon-virtual-dtor
   -Woverloaded-virtual -Wimplicit-fallthrough -Wformat=2
