@@ -10,13 +10,13 @@
 namespace drun {
 
 // Discarded (`is_discarded()`) if `text` is no JSON; throws nothing.
-nlohmann::json parse_json(std::string_view text);
+[[nodiscard]] nlohmann::json parse_json(std::string_view text);
 // With the fields of objects in the order in which they are written.
-nlohmann::ordered_json parse_ordered_json(std::string_view text);
+[[nodiscard]] nlohmann::ordered_json parse_ordered_json(std::string_view text);
 
 // On one line. What is no UTF-8 in a string becomes U+FFFD. `ascii`: all other characters are
 // escaped.
-std::string json_text(const nlohmann::json& json, bool ascii = false);
-std::string json_text(const nlohmann::ordered_json& json, bool ascii = false);
+[[nodiscard]] std::string json_text(const nlohmann::json& json, bool ascii = false);
+[[nodiscard]] std::string json_text(const nlohmann::ordered_json& json, bool ascii = false);
 
 }  // namespace drun

@@ -31,6 +31,8 @@ bool MemberAgent::stop_ends_job() const {
   return last_place_ == round_.document->ran;
 }
 
+// The host waits even while its link is down: the store is its own, so the link comes back, and the
+// others learn of the stop from that store only.
 Milliseconds MemberAgent::stop_wait() const {
   const bool may_be_heard = up_ || document_.is_host || looks_for_successor();
   return may_be_heard ? config_.keep_alive + kStopWait : kStopWaitWhileDown;
