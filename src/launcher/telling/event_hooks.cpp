@@ -63,24 +63,48 @@ void EventHooks::start() {
   }
 }
 
+void EventHooks::Start::begin() {
+  std::unique_lock lock(mutex);
+  if (given_up) return;
+  begins = true;
+  lock.unlock();
+  auto result = start_side_command(job.hook->command, job.environment, -1);
+  lock.lock();
+  if (given_up && result) signal_group(*result, SIGKILL);
+  process = std::move(result);
+  begins = false;
+  begun.notify_one();
+}
+
+// A process that is being started only its thread knows, which ends with this process.
+void EventHooks::Start::give_up(Clock::time_point deadline) {
+  std::unique_lock lock(mutex);
+  given_up = true;
+  if (process && *process) signal_group(**process, SIGKILL);
+  begun.wait_until(lock, deadline, [this] { return !begins; });
+}
+
 // In another thread: the shell's file system may hang.
-void EventHooks::run(Job next) {
-  auto job = std::make_shared<Job>(std::move(next));
-  busy_.insert(job->hook);
-  auto started = std::make_shared<Result<SideCommand>>();
+void EventHooks::run(Job job) {
+  busy_.insert(job.hook);
+  const auto& next = starting_.emplace_back(std::make_shared<Start>(std::move(job)));
   desk_.run(
-      kFilesLimit,
-      [job, started] { *started = start_side_command(job->hook->command, job->environment, -1); },
-      [this, job, started](const std::optional<Error>& failed) {
-        if (failed || !*started) {
-          log::warning("--on-event: {}", failed ? failed->what() : started->error().what());
-          busy_.erase(job->hook);
-          start();
-        } else {
-          watch(*job->hook, std::move(**started));
-        }
-        look();
-      });
+      kFilesLimit, [next] { next->begin(); },
+      [this, next](const std::optional<Error>& failed) { on_start(next, failed); });
+}
+
+void EventHooks::on_start(const std::shared_ptr<Start>& started,
+                          const std::optional<Error>& failed) {
+  starting_.remove(started);
+  if (given_up_) return;
+  if (failed || !*started->process) {
+    log::warning("--on-event: {}", failed ? failed->what() : started->process->error().what());
+    busy_.erase(started->job.hook);
+    start();
+  } else {
+    watch(*started->job.hook, std::move(**started->process));
+  }
+  look();
 }
 
 void EventHooks::watch(const EventHook& hook, SideCommand process) {
@@ -94,7 +118,6 @@ void EventHooks::watch(const EventHook& hook, SideCommand process) {
                            [this, &running](asio::error_code cancelled) {
                              if (!cancelled) on_ended(running);
                            });
-  if (given_up_) signal_group(running.process, SIGKILL);
 }
 
 void EventHooks::on_limit(Running& running) {
@@ -148,6 +171,9 @@ void EventHooks::finish(std::function<void()> over) {
 void EventHooks::give_up() {
   given_up_ = true;
   waiting_.clear();
+  const auto deadline = Clock::now() + kGiveUp;
+  for (const auto& start : starting_)
+    start->give_up(deadline);
   for (Running& running : running_) {
     signal_group(running.process, SIGKILL);
     running.limit.set(std::nullopt);

@@ -5,10 +5,14 @@
 #include <sys/types.h>
 
 #include <chrono>
+#include <condition_variable>
 #include <cstddef>
 #include <deque>
 #include <functional>
 #include <list>
+#include <memory>
+#include <mutex>
+#include <optional>
 #include <set>
 #include <string>
 #include <utility>
@@ -19,6 +23,7 @@
 
 #include "base/deadline_timer.hpp"
 #include "base/file_desk.hpp"
+#include "drun/base/result.hpp"
 #include "drun/events/event.hpp"
 #include "launcher/event_sinks/event_choices.hpp"
 #include "launcher/event_sinks/side_command.hpp"
@@ -36,6 +41,7 @@ class EventHooks {
   static constexpr std::size_t kMostWaiting = 64;
   static constexpr std::chrono::seconds kLimit{30};  // of each; then SIGTERM
   static constexpr std::chrono::seconds kGrace{2};   // then SIGKILL
+  static constexpr std::chrono::seconds kGiveUp{1};  // for a file system, by give_up()
 
   // `hooks` must outlive this.
   EventHooks(asio::io_context& io, const std::vector<EventHook>& hooks);
@@ -47,7 +53,7 @@ class EventHooks {
   // Calls `over`, once, when none runs any more; perhaps at once. Those for the end itself wait for
   // none but their hook's; what else still waits or runs kLimit later is ended.
   void finish(std::function<void()> over);
-  // Ends those that run, and waits for none.
+  // Ends those that run or start, and waits for none.
   void give_up();
 
  private:
@@ -55,6 +61,19 @@ class EventHooks {
     const EventHook* hook = nullptr;
     std::vector<std::string> environment;
     bool last = false;  // for the end of the job or of this agent
+  };
+  // What the thread that starts one shares with this one.
+  struct Start {
+    explicit Start(Job what) : job(std::move(what)) {}
+    void begin();  // the thread
+    void give_up(std::chrono::steady_clock::time_point deadline);
+
+    const Job job;
+    std::mutex mutex;  // guards what follows
+    bool begins = false;
+    bool given_up = false;
+    std::optional<Result<SideCommand>> process;
+    std::condition_variable begun;
   };
   struct Running {
     Running(asio::io_context& io, std::function<void(Running&)> due)
@@ -68,6 +87,7 @@ class EventHooks {
 
   void start();
   void run(Job job);
+  void on_start(const std::shared_ptr<Start>& start, const std::optional<Error>& failed);
   void end(Running& running);
   void on_end_limit();
   void reap();
@@ -80,6 +100,7 @@ class EventHooks {
   const std::vector<EventHook>& hooks_;
   FileDesk desk_;
   std::deque<Job> waiting_;
+  std::list<std::shared_ptr<Start>> starting_;
   std::list<Running> running_;
   std::set<const EventHook*> busy_;  // each has one command that starts or runs
   bool too_many_ = false;            // was said

@@ -197,5 +197,25 @@ TEST_F(EventHooksTest, GivenUpTheyAreKilled) {
   EXPECT_EQ(WTERMSIG(status), SIGKILL);
 }
 
+// A thread starts them; whether it has begun is for the scheduler to say, so there are many tries.
+TEST_F(EventHooksTest, GivenUpWhileTheyStartNoneIsLeft) {
+  hook(Kind::Warning, "exec sleep 30");
+  for (int i = 0; i < 50; ++i) {
+    EventHooks hooks(io_, hooks_);
+    hooks.tell(warning(""), false);
+    bool over = false;
+    hooks.finish([&over] { over = true; });
+    hooks.give_up();
+    ASSERT_TRUE(over);
+    int status = 0;
+    const pid_t ended = ::waitpid(-1, &status, 0);
+    if (ended < 0) {
+      ASSERT_EQ(errno, ECHILD);
+    } else {
+      ASSERT_EQ(WTERMSIG(status), SIGKILL);
+    }
+  }
+}
+
 }  // namespace
 }  // namespace drun::launcher
