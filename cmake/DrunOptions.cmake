@@ -72,13 +72,22 @@ file(CONFIGURE OUTPUT "${PROJECT_BINARY_DIR}/precompiled.cpp" CONTENT "// Precom
 add_library(drun_precompiled STATIC "${PROJECT_BINARY_DIR}/precompiled.cpp")
 target_link_libraries(drun_precompiled PRIVATE drun_build_flags)
 target_precompile_headers(drun_precompiled PRIVATE ${DRUN_PRECOMPILED_HEADERS})
+set(precompiled_often drun_precompiled)
+# Its own: GCC takes the level of the precompiled headers, whatever the command line says.
+if(CMAKE_BUILD_TYPE STREQUAL "Release")
+  set(precompiled_often drun_often_precompiled)
+  add_library(drun_often_precompiled STATIC "${PROJECT_BINARY_DIR}/precompiled.cpp")
+  target_compile_options(drun_often_precompiled PRIVATE -O2)
+  target_link_libraries(drun_often_precompiled PRIVATE drun_build_flags)
+  target_precompile_headers(drun_often_precompiled PRIVATE ${DRUN_PRECOMPILED_HEADERS})
+endif()
 
-# drun_add_library(<name> [RARELY_RUN] SOURCES ... [HEADERS ...] [DEPENDS ...] [PRIVATE_DEPENDS ...])
+# drun_add_library(<name> [OFTEN_RUN] SOURCES ... [HEADERS ...] [DEPENDS ...] [PRIVATE_DEPENDS ...])
 # HEADERS are the public ones, under include/; only libraries that have some are installed.
-# RARELY_RUN: nobody waits for this code, but everybody who builds drun waits for its compiler: -O1 takes a
-# quarter less time than -O2.
+# OFTEN_RUN: somebody waits for this code. For the rest only those wait who build drun: a release has it with -O1,
+# which takes the compiler a quarter less time than -O2.
 function(drun_add_library name)
-  cmake_parse_arguments(PARSE_ARGV 1 arg "RARELY_RUN" "" "SOURCES;HEADERS;DEPENDS;PRIVATE_DEPENDS")
+  cmake_parse_arguments(PARSE_ARGV 1 arg "OFTEN_RUN" "" "SOURCES;HEADERS;DEPENDS;PRIVATE_DEPENDS")
   if(NOT arg_SOURCES) # headers alone
     add_library(drun_${name} INTERFACE)
     add_library(drun::${name} ALIAS drun_${name})
@@ -88,9 +97,11 @@ function(drun_add_library name)
   add_library(drun_${name} STATIC)
   add_library(drun::${name} ALIAS drun_${name})
   target_sources(drun_${name} PRIVATE ${arg_SOURCES})
-  target_precompile_headers(drun_${name} REUSE_FROM drun_precompiled)
-  if(arg_RARELY_RUN)
-    target_compile_options(drun_${name} PRIVATE $<$<CONFIG:Release>:-O1>)
+  if(arg_OFTEN_RUN)
+    target_compile_options(drun_${name} PRIVATE $<$<CONFIG:Release>:-O2>)
+    target_precompile_headers(drun_${name} REUSE_FROM ${precompiled_often})
+  else()
+    target_precompile_headers(drun_${name} REUSE_FROM drun_precompiled)
   endif()
   if(arg_HEADERS)
     list(TRANSFORM arg_HEADERS PREPEND "${PROJECT_SOURCE_DIR}/include/")
