@@ -45,7 +45,7 @@ Leader::Leader(const Config& config, Outbox& outbox, std::string value, std::int
 }
 
 std::optional<Time> Leader::others_come_until(Time now) const {
-  if (state_ == nullptr || state_->unheard.empty()) return std::nullopt;
+  if (state_->unheard.empty()) return std::nullopt;
   if (state_->succession.sure_from <= now) return std::nullopt;
   return state_->succession.sure_from;
 }

@@ -61,7 +61,7 @@ class Leader {
     return state_ != nullptr ? state_->leave_until.value_or(Time{}) : Time{};
   }
   // At a later store: nodes of the last round of which nothing has been heard may come until then,
-  // which is after `now`.
+  // which is after `now`. Needs state().
   [[nodiscard]] std::optional<Time> others_come_until(Time now) const;
   // What this leader knows; null before the first snapshot.
   [[nodiscard]] const State* state() const { return state_.get(); }

@@ -59,7 +59,7 @@ class MemberAgent {
   [[nodiscard]] bool is_host() const { return document_.is_host; }
   // It leads, and decides about a further round not before this time. Nullopt: it does not lead.
   void lead_until(std::optional<Time> time) { leads_until_ = time; }
-  // This agent leads at a later store, and others of the round may still be on their way to it.
+  // This is a later store, and others of the round may still be on their way to it.
   void expect_others_until(std::optional<Time> time) { others_come_until_ = time; }
 
   // Acts on all that has changed. Call after any of the above, and when next_deadline() is due.

@@ -72,7 +72,7 @@ class Participant::Impl {
     if (member_.finished()) return;
     elect(now);
     member_.lead_until(leader_ ? std::optional(leader_->next_round_from()) : std::nullopt);
-    member_.expect_others_until(leader_ ? leader_->others_come_until(now) : std::nullopt);
+    member_.expect_others_until(others_come_until(now));
     // One that goes leaves the next round to the next leader.
     decides_ = leader_ && !member_.has_left(now);
     if (decides_ && member_.rejected()) leader_->note_full_store(now);
@@ -140,6 +140,12 @@ class Participant::Impl {
     if (event.generation == succession_.generation) return;
     succession_.generation = event.generation;
     if (event.generation > 1) succession_.sure_from = now + event.old_leases;
+  }
+
+  // Who does not lead cannot tell whether all have come.
+  std::optional<Time> others_come_until(Time now) const {
+    if (leader_ && leader_->state() != nullptr) return leader_->others_come_until(now);
+    return now < succession_.sure_from ? std::optional(succession_.sure_from) : std::nullopt;
   }
 
   void lose_link() {

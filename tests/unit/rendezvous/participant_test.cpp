@@ -91,8 +91,9 @@ TEST(ParticipantTest, StandsAgainOneSecondAfterItWasNotElected) {
 // One agent whose store is the test.
 class Alone {
  public:
-  Alone() : config_(config()), keys_(config_.run_id), agent_(config_, now_) {
-    take(LinkEvent{Link::Up, "", {}});
+  explicit Alone(const LinkEvent& up = LinkEvent{Link::Up, "", {}})
+      : config_(config()), keys_(config_.run_id), agent_(config_, now_) {
+    take(up);
   }
 
   const Keys& keys() const { return keys_; }
@@ -111,6 +112,7 @@ class Alone {
   void answer(CommitOutcome outcome) { take(CommitResult{commits_.at(0).request, outcome}); }
   std::string written() const { return commits_.at(0).transaction.writes.front().value.value(); }
   WatchId watch(const std::string& key) const { return watches_.at(key); }
+  bool finished() const { return finished_; }
 
  private:
   static Config config() {
@@ -124,6 +126,7 @@ class Alone {
       if (const auto* watch = std::get_if<WatchAction>(&action))
         watches_[watch->key] = watch->watch;
       if (const auto* commit = std::get_if<CommitAction>(&action)) commits_.push_back(*commit);
+      finished_ |= std::holds_alternative<FinishAction>(action);
     }
   }
 
@@ -133,6 +136,7 @@ class Alone {
   Participant agent_;
   std::map<std::string, WatchId> watches_;
   std::vector<CommitAction> commits_;
+  bool finished_ = false;
 };
 
 // The answer to its write comes before it sees who leads now: it stops leading, and may lead again.
@@ -166,6 +170,30 @@ TEST(ParticipantTest, WhoIsElectedAgainLeadsFromTheAnswerOn) {
   agent.pass(Milliseconds(1));
   agent.take(WatchSnapshot{agent.watch(agent.keys().prefix), {}});
   EXPECT_NE(agent.asked_for(), "");
+}
+
+// Only who leads knows whether all of the round have come to a later store.
+TEST(ParticipantTest, AHostThatDoesNotLeadWaitsUntilNobodyCanComeAnyMore) {
+  for (const int generation : {1, 2}) {
+    LinkEvent up{Link::NewSession, "", {}};
+    up.generation = generation;
+    up.old_leases = Milliseconds(3'000);
+    up.hosting = true;
+    Alone agent(up);
+    const Keys& keys = agent.keys();
+    agent.take(WatchSnapshot{agent.watch(keys.leader),
+                             {{keys.leader, encode(LeaderDocument{"other", 7})}}});
+    agent.take(WatchSnapshot{agent.watch(keys.outcome), {}});
+    agent.take(
+        WatchChanges{agent.watch(keys.outcome),
+                     {{keys.outcome, encode(Outcome{End::Stopped, 130, "", std::nullopt})}}});
+    agent.take(WatchSnapshot{agent.watch(keys.members), {}});
+    EXPECT_EQ(agent.finished(), generation == 1);
+    agent.pass(Milliseconds(2'999));
+    EXPECT_EQ(agent.finished(), generation == 1);
+    agent.pass(Milliseconds(1));
+    EXPECT_TRUE(agent.finished());
+  }
 }
 
 // What is written of a round while it is waited for or stopped is not true of the next.
