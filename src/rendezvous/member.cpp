@@ -51,11 +51,11 @@ MemberAgent::MemberAgent(const Config& config, const Keys& keys, Outbox& outbox,
 }
 
 void MemberAgent::note_time(Time now) {
-  if (up_ && now - last_touch_ > config_.keep_alive) {
+  if (up() && now - last_touch_ > config_.keep_alive) {
     paused_at_ = last_touch_;
     resumed_at_ = now;
   }
-  if (up_ && now - last_touch_ > config_.keep_alive / 2) rewatch();
+  if (up() && now - last_touch_ > config_.keep_alive / 2) rewatch();
   last_touch_ = now;
 }
 
@@ -93,7 +93,7 @@ void MemberAgent::on_link_up(const LinkEvent& event, Time now) {
   // Too late: our session is gone and the others may have gone on without us. Staying down lets
   // trouble_outcome() end this agent. If the store has successors, it comes back as a newcomer
   // instead: its workers have ended with their lease, or end when it sees that the job went on.
-  if (new_session && was_up_ && !up_ && now - out_of_touch_since_ > config_.keep_alive) {
+  if (new_session && touch_ == Touch::Lost && now - out_of_touch_since_ > config_.keep_alive) {
     if (!may_come_back()) return;
     lease_over_ = held_ != 0;  // the guardian's word of it may come later
   }
@@ -106,19 +106,17 @@ void MemberAgent::on_link_up(const LinkEvent& event, Time now) {
   // What the old session wrote is gone, so an answer to it means nothing.
   if (new_session) request_ = 0;
   if (new_session) facts_written_ = facts_.empty();
-  if (new_session || !up_) {
+  if (new_session || !up()) {
     // A resumed session is no proof that the store still has what it once confirmed: one that
     // comes back from a snapshot file is as it was when that was written.
     dirty_ = true;
-    unknown_ |= was_up_;
+    unknown_ |= was_up();
     up_since_ = now;
   }
-  up_ = true;
-  was_up_ = true;
-  if (event.generation > 0 && config_.successors > 0 && !spoke_) {
-    spoke_ = true;
-    vote_.job = keys_.prefix;
-    outbox_.push(VoteAction{vote_, successors_});
+  touch_ = Touch::Up;
+  if (event.generation > 0 && config_.successors > 0 && !vote_) {
+    vote_.emplace().job = keys_.prefix;
+    outbox_.push(VoteAction{*vote_, successors_});
   }
 }
 
@@ -136,7 +134,7 @@ void MemberAgent::on_renewed(const Renewed& event) {
 // Votes as a node of the last round. The round and this node's place in it are in two documents:
 // both must be current.
 void MemberAgent::speak() {
-  if (!spoke_ || !round_.current || !assignment_.current || !round_.document) return;
+  if (!vote_ || !round_.current || !assignment_.current || !round_.document) return;
   const RoundDocument& round = *round_.document;
   Place place = round.latest;
   const auto& given = assignment_.document;
@@ -154,10 +152,10 @@ void MemberAgent::speak() {
   for (Successor& successor : successors)
     successor.self =
         successor.address == config_.address && successor.port == config_.successor_port;
-  if (latest == vote_.latest && successors == successors_) return;
-  vote_.latest = latest;
+  if (latest == vote_->latest && successors == successors_) return;
+  vote_->latest = latest;
   successors_ = std::move(successors);
-  outbox_.push(VoteAction{vote_, successors_});
+  outbox_.push(VoteAction{*vote_, successors_});
   keep_history();
 }
 
@@ -181,8 +179,8 @@ void MemberAgent::take_history(const std::optional<std::string>& value) {
 
 void MemberAgent::on_link_down(std::string detail, Milliseconds silent, Time now) {
   detail_ = std::move(detail);
-  if (!up_) return;
-  up_ = false;
+  if (!up()) return;
+  touch_ = Touch::Lost;
   round_.current = false;
   assignment_.current = false;
   // If this process was suspended, the others have heard nothing from it since then: the keep-alive
@@ -257,11 +255,10 @@ void MemberAgent::take_outcome(const std::optional<std::string>& value, bool sna
 
 void MemberAgent::on_snapshot(const WatchSnapshot& snapshot) {
   if (closing_watch_ != 0 && snapshot.watch == closing_watch_) {
-    others_.clear();
+    others_.emplace();
     for (const auto& entry : snapshot.entries)
-      others_.insert(entry.key);
-    others_.erase(keys_.member(config_.ticket));
-    others_known_ = true;
+      others_->insert(entry.key);
+    others_->erase(keys_.member(config_.ticket));
     return;
   }
   const auto value = snapshot.entries.empty() ? std::nullopt : snapshot.entries.front().value;
@@ -289,12 +286,12 @@ void MemberAgent::on_changes(const WatchChanges& changes, Time now) {
       take_outcome(value, false);
     } else if (changes.watch == history_watch_) {
       take_history(value);
-    } else if (closing_watch_ != 0 && changes.watch == closing_watch_ &&
+    } else if (closing_watch_ != 0 && changes.watch == closing_watch_ && others_ &&
                key != keys_.member(config_.ticket)) {
       if (value) {
-        others_.insert(key);
+        others_->insert(key);
       } else {
-        others_.erase(key);
+        others_->erase(key);
       }
     }
   }
@@ -336,14 +333,14 @@ void MemberAgent::on_worker_store_ready(int round, std::uint16_t port) {
 }
 
 void MemberAgent::on_workers_succeeded(int round) {
-  if (round != held_ || workers_ != Workers::Running || stop_asked_) return;
+  if (round != held_ || workers_ != Workers::Running) return;
   workers_ = Workers::Succeeded;
   document_.succeeded = round;
   dirty_ = true;
 }
 
 void MemberAgent::on_workers_failed(int round, FailureSummary failure) {
-  if (round != held_ || workers_ != Workers::Running || stop_asked_) return;
+  if (round != held_ || workers_ != Workers::Running) return;
   if (lease_over_) return;  // they were killed: none has failed
   workers_ = Workers::Failed;
   document_.failed = round;
@@ -356,11 +353,11 @@ void MemberAgent::on_workers_stopped() {
   note_left(held_);
   held_ = 0;
   workers_ = Workers::None;
-  stop_asked_ = kill_asked_ = lease_over_ = false;
+  lease_over_ = false;
 }
 
 void MemberAgent::on_workers_stalled(int round, bool stalled) {
-  const bool held = round == held_ && workers_ == Workers::Running && !stop_asked_;
+  const bool held = round == held_ && workers_ == Workers::Running;
   const int said = stalled && held ? round : 0;
   dirty_ |= said != document_.stalled;
   document_.stalled = said;
@@ -393,8 +390,7 @@ void MemberAgent::on_facts(std::string sheet) {
 
 void MemberAgent::refuse(std::string reason, bool unfit) {
   if (refusal_) return;
-  refusal_ = std::move(reason);
-  unfit_ = unfit;
+  refusal_ = Refusal{std::move(reason), unfit};
 }
 
 void MemberAgent::give_up(std::string reason) {
@@ -448,7 +444,7 @@ void MemberAgent::keep_or_stop(Time now) {
 
 void MemberAgent::tell_of_hang() {
   const auto& round = round_.document;
-  const bool stalls = held_ != 0 && document_.stalled == held_ && !stop_asked_;
+  const bool stalls = held_ != 0 && document_.stalled == held_ && !stop_asked();
   const bool hung = stalls && round && round->hung && round->number == held_;
   if (std::exchange(hung_, hung) || !hung) return;
   outbox_.push(HangAction{});
@@ -465,12 +461,12 @@ void MemberAgent::follow(Time now) {
                         out_of_touch);
   }
   // The guardian kills them, whatever else is known; then this node has left the round.
-  if (lease_over_ && workers_ == Workers::Running)
+  if (lease_over_ && (workers_ == Workers::Running || workers_ == Workers::Stopping))
     stop_workers("out of touch with the store for longer than the lease of " +
                      duration_text(config_.keep_alive),
                  true);
   const bool known = round_.current && assignment_.current;
-  if (!up_ || (!known && round_.stale == 0)) return;
+  if (!up() || (!known && round_.stale == 0)) return;
   keep_or_stop(now);
   if (!known) return;
   tell_of_hang();
@@ -478,8 +474,11 @@ void MemberAgent::follow(Time now) {
   const auto& round = round_.document;
   const bool over = round && is_alive(round->phase);
   const bool waiting = held_ == 0 && !over;
-  if (waiting && !waiting_) waiting_since_ = now;
-  waiting_ = waiting;
+  if (!waiting) {
+    waiting_since_.reset();
+  } else if (!waiting_since_) {
+    waiting_since_ = now;
+  }
   if (!round || held_ != 0) return;
 
   // A round that is being stopped, or is over, will not be started here any more. Saying so lets
@@ -512,7 +511,7 @@ void MemberAgent::follow(Time now) {
 // earlier one.
 bool MemberAgent::may_start(Time now) const {
   if (unknown_ || (renewed_ && now >= *renewed_ + config_.keep_alive)) return false;
-  const bool succeeded = spoke_ && round_.document->latest.exists();
+  const bool succeeded = vote_ && round_.document->latest.exists();
   return !succeeded || firm_ || (settled_ && now < *settled_ + config_.keep_alive);
 }
 
@@ -533,9 +532,8 @@ bool MemberAgent::found_hung() const {
 }
 
 void MemberAgent::stop_workers(const std::string& reason, bool immediately) {
-  if (held_ == 0 || kill_asked_ || (stop_asked_ && !immediately)) return;
-  stop_asked_ = true;
-  kill_asked_ = immediately;
+  if (held_ == 0 || workers_ == Workers::Killing || (stop_asked() && !immediately)) return;
+  workers_ = immediately ? Workers::Killing : Workers::Stopping;
   outbox_.push(StopAction{reason, immediately, stop_signal(), time_limit_over(), worker_failed(),
                           found_hung()});
 }
@@ -559,7 +557,7 @@ MemberDocument MemberAgent::document() const {
 // Before the first word of this agent if they are known by then. Nobody can do anything about a
 // store that does not take them.
 void MemberAgent::publish_facts() {
-  if (facts_.empty() || facts_written_ || !up_ || finished_ || refusal_ || outcome_) return;
+  if (facts_.empty() || facts_written_ || !up() || finished_ || refusal_ || outcome_) return;
   facts_written_ = true;
   Transaction transaction;
   transaction.writes.push_back({keys_.facts_of(config_.ticket), facts_, true});
@@ -568,7 +566,7 @@ void MemberAgent::publish_facts() {
 
 void MemberAgent::publish(Time now) {
   const bool has_part = (!outcome_ && !refusal_) || (unknown_ && held_ != 0);
-  if (!dirty_ || !up_ || finished_ || !has_part || request_ != 0) return;
+  if (!dirty_ || !up() || finished_ || !has_part || request_ != 0) return;
   // The leader must know what this machine is like before it counts on it.
   if (config_.unfit && facts_.empty()) return;
   // Who says that it has workers of a round that may be over lets the others wait for more of them.
@@ -585,16 +583,16 @@ std::optional<Time> MemberAgent::next_deadline() const {
   if (finished_) return std::nullopt;
   EarliestDeadline next;
   const bool behind = is_behind(round_.document, held_);
-  if (up_ && round_.current && held_ != 0 && behind && !stop_asked_)
+  if (up() && round_.current && held_ != 0 && behind && !stop_asked())
     next.include(up_since_ + config_.keep_alive * 2);
-  if (up_) next.include(last_touch_ + config_.keep_alive / 3);
+  if (up()) next.include(last_touch_ + config_.keep_alive / 3);
   next.include(closing_since_, config_.close_timeout);
   if (closing_since_) next.include(others_come_until_);
   if (ending_) {
     next.include(refused_until());
     return next.time();
   }
-  if (up_) next.include(retry_at_);
+  if (up()) next.include(retry_at_);
   if (stop_) {
     next.include(stop_since_ + stop_wait());
     return next.time();
@@ -603,9 +601,9 @@ std::optional<Time> MemberAgent::next_deadline() const {
     if (unheld_since_) next.include(is_said() ? leave_ends() : *unheld_since_ + stop_wait());
     return next.time();
   }
-  if (!up_ && was_up_) next.include(out_of_touch_since_ + patience_without_store());
-  if (!was_up_) next.include(waiting_since_ + config_.join_timeout);
-  if (up_ && waiting_) next.include(patience_ends());
+  if (touch_ == Touch::Lost) next.include(out_of_touch_since_ + patience_without_store());
+  if (!was_up()) next.include(waiting_since_, config_.join_timeout);
+  if (up() && waiting()) next.include(patience_ends());
   return next.time();
 }
 

@@ -68,7 +68,7 @@ class MemberAgent {
 
   [[nodiscard]] bool ending() const { return ending_.has_value(); }  // leaves, or will
   [[nodiscard]] bool finished() const { return finished_; }
-  [[nodiscard]] bool up() const { return up_; }
+  [[nodiscard]] bool up() const { return touch_ == Touch::Up; }
   // It cannot do without this watch.
   [[nodiscard]] bool needs(WatchId watch) const {
     return round_.is(watch) || assignment_.is(watch) || watch == outcome_watch_;
@@ -101,14 +101,31 @@ class MemberAgent {
     return assignment_.document->assignment.group_rank;
   }
   // True while no round runs; waiting_since() is valid then.
-  [[nodiscard]] bool waiting() const { return waiting_; }
-  [[nodiscard]] Time waiting_since() const { return waiting_since_; }
+  [[nodiscard]] bool waiting() const { return waiting_since_.has_value(); }
+  [[nodiscard]] Time waiting_since() const { return *waiting_since_; }
   // A round runs without this agent.
   [[nodiscard]] bool spare() const;
   [[nodiscard]] const std::string& trouble() const { return detail_; }  // why the link broke last
 
  private:
-  enum class Workers { None, Running, Succeeded, Failed };
+  enum class Touch {
+    Never,  // there was no connection yet
+    Up,
+    Lost
+  };
+  enum class Workers {
+    None,
+    Running,
+    Succeeded,
+    Failed,    // and the rest of them still run
+    Stopping,  // were asked to stop
+    Killing
+  };
+
+  struct Refusal {
+    std::string reason;
+    bool unfit = false;  // because of what its machine is like
+  };
 
   // A watched document: what was last seen of it.
   template <typename T>
@@ -152,6 +169,10 @@ class MemberAgent {
   void tell_of_hang();
   [[nodiscard]] bool time_limit_over() const;
   [[nodiscard]] bool worker_failed() const;
+  [[nodiscard]] bool was_up() const { return touch_ != Touch::Never; }
+  [[nodiscard]] bool stop_asked() const {
+    return workers_ == Workers::Stopping || workers_ == Workers::Killing;
+  }
   [[nodiscard]] bool found_hung() const;
   [[nodiscard]] bool may_start(Time now) const;
   void stop_workers(const std::string& reason, bool immediately);
@@ -161,7 +182,7 @@ class MemberAgent {
   void publish_facts();
   [[nodiscard]] MemberDocument document() const;
   [[nodiscard]] bool stop_ends_job() const;
-  [[nodiscard]] bool is_said() const { return up_ && registered_ && !dirty_ && request_ == 0; }
+  [[nodiscard]] bool is_said() const { return up() && registered_ && !dirty_ && request_ == 0; }
   [[nodiscard]] Time leave_ends() const;
   [[nodiscard]] std::optional<Time> refused_until() const;
   [[nodiscard]] Milliseconds stop_wait() const;
@@ -171,8 +192,7 @@ class MemberAgent {
   Outbox& outbox_;
 
   // The connection.
-  bool up_ = false;
-  bool was_up_ = false;
+  Touch touch_ = Touch::Never;
   std::optional<std::string> failed_;
   std::string detail_;
   Time up_since_;
@@ -189,8 +209,7 @@ class MemberAgent {
   // Its place follows from one in a settled round, round by round: whoever knows of the settled one
   // counts with this node.
   bool firm_ = false;
-  bool spoke_ = false;
-  Vote vote_;  // as last said
+  std::optional<Vote> vote_;  // as last said; nullopt: it has none, the store has no successors
   std::vector<Successor> successors_;
   WatchId history_watch_ = 0;  // while this node may have to succeed the store
   History history_;
@@ -218,14 +237,12 @@ class MemberAgent {
 
   // The workers.
   Workers workers_ = Workers::None;
-  int held_ = 0;          // the round whose workers there are; 0: none
+  int held_ = 0;          // the round whose workers there are; 0: None
   int last_place_ = 0;    // the last round that this agent was to take part in
   int place_before_ = 0;  // the one before it
   int ran_ = 0;           // the last round that is known to have run
   int ran_before_ = 0;    // the one before it
-  bool stop_asked_ = false;
-  bool kill_asked_ = false;
-  bool hung_ = false;  // with all others; it was told
+  bool hung_ = false;     // with all others; it was told
   int preparing_ = 0;
 
   // The end.
@@ -236,17 +253,14 @@ class MemberAgent {
   std::optional<Time> unheld_since_;  // while it leaves: no workers are left
   std::optional<Time> leads_until_;
   std::optional<Time> others_come_until_;
-  std::optional<std::string> refusal_;
-  bool unfit_ = false;
+  std::optional<Refusal> refusal_;
   std::optional<Outcome> ending_;
   std::optional<Time> closing_since_;
   WatchId closing_watch_ = 0;
-  bool others_known_ = false;
-  std::set<std::string> others_;  // keys of the other members, while closing
+  std::optional<std::set<std::string>> others_;  // keys of the other members, while closing
   bool finished_ = false;
 
-  bool waiting_ = true;
-  Time waiting_since_;
+  std::optional<Time> waiting_since_;
   Time word_of_leader_;  // when it became known, or wrote to the round
 };
 

@@ -34,7 +34,7 @@ bool MemberAgent::stop_ends_job() const {
 // The host waits even while its link is down: the store is its own, so the link comes back, and the
 // others learn of the stop from that store only.
 Milliseconds MemberAgent::stop_wait() const {
-  const bool may_be_heard = up_ || document_.is_host || looks_for_successor();
+  const bool may_be_heard = up() || document_.is_host || looks_for_successor();
   return may_be_heard ? config_.keep_alive + kStopWait : kStopWaitWhileDown;
 }
 
@@ -53,7 +53,8 @@ void MemberAgent::find_ending(Time now) {
   }
   if (ending_) return;
   if (refusal_) {
-    ending_ = Outcome{End::Refused, unfit_ ? kUnfit : kDrunFailed, *refusal_, std::nullopt};
+    ending_ = Outcome{End::Refused, refusal_->unfit ? kUnfit : kDrunFailed, refusal_->reason,
+                      std::nullopt};
     return;
   }
   if (stop_) return find_stop(now);
@@ -63,7 +64,7 @@ void MemberAgent::find_ending(Time now) {
 
 void MemberAgent::find_stop(Time now) {
   // Once asked, it waits for the answer: a round that began meanwhile makes no spare of it.
-  const bool ask = was_up_ && !failed_ && !given_up_ && (document_.stop || stop_ends_job());
+  const bool ask = was_up() && !failed_ && !given_up_ && (document_.stop || stop_ends_job());
   if (ask && !document_.stop) {  // if the link is down, the first that the next store is told
     document_.stop = stop_;
     dirty_ = true;
@@ -80,7 +81,7 @@ void MemberAgent::find_leave(Time now) {
   }
   if (held_ != 0) return;
   if (!unheld_since_) unheld_since_ = now;
-  const bool in_touch = was_up_ && !failed_;
+  const bool in_touch = was_up() && !failed_;
   if (in_touch && now < (is_said() ? leave_ends() : *unheld_since_ + stop_wait())) return;
   ending_ = Outcome{End::Stopped, leave_->exit_code, leave_->reason + "; this node leaves the job",
                     std::nullopt};
@@ -95,7 +96,7 @@ Time MemberAgent::leave_ends() const {
 
 // So does one that is refused. It alone knows of those that were told and are gone.
 std::optional<Time> MemberAgent::refused_until() const {
-  return refusal_ && !outcome_ && held_ == 0 && up_ ? leads_until_ : std::nullopt;
+  return refusal_ && !outcome_ && held_ == 0 && up() ? leads_until_ : std::nullopt;
 }
 
 bool MemberAgent::has_left(Time now) const {
@@ -111,7 +112,7 @@ std::optional<Outcome> MemberAgent::trouble_outcome(Time now) const {
   if (failed_) return Outcome{End::StoreLost, kDrunFailed, *failed_, {}};
   if (given_up_) return Outcome{End::StoreLost, kDrunFailed, *given_up_, {}};
   if (lease_over_ && !may_come_back()) {
-    const bool unsaid = up_ && unknown_;
+    const bool unsaid = up() && unknown_;
     const std::string why = unsaid && rejections_.any() ? ": " + rejections_.text() : detail;
     const std::string what = unsaid ? "unknown to the store" : "out of touch with the store";
     return Outcome{End::StoreLost,
@@ -120,7 +121,7 @@ std::optional<Outcome> MemberAgent::trouble_outcome(Time now) const {
                        ", so the workers were killed" + why,
                    {}};
   }
-  if (!up_ && was_up_ && now >= out_of_touch_since_ + patience_without_store()) {
+  if (touch_ == Touch::Lost && now >= out_of_touch_since_ + patience_without_store()) {
     const auto silent = std::chrono::duration_cast<Milliseconds>(now - out_of_touch_since_);
     return Outcome{End::StoreLost,
                    kDrunFailed,
@@ -131,13 +132,13 @@ std::optional<Outcome> MemberAgent::trouble_outcome(Time now) const {
                        detail,
                    {}};
   }
-  if (!was_up_ && now >= waiting_since_ + config_.join_timeout)
+  if (!was_up() && now >= *waiting_since_ + config_.join_timeout)
     return Outcome{
         End::Timeout,
         kTimeLimit,
         "no connection to the store within " + duration_text(config_.join_timeout) + detail,
         {}};
-  if (up_ && waiting_ && now >= patience_ends())
+  if (up() && waiting() && now >= patience_ends())
     return Outcome{End::Timeout,
                    kTimeLimit,
                    "no round of the job began within " + duration_text(config_.join_timeout) +
@@ -153,7 +154,7 @@ Milliseconds MemberAgent::patience_without_store() const {
 }
 
 Time MemberAgent::patience_ends() const {
-  return std::max(waiting_since_, word_of_leader_) + config_.join_timeout + kLeaderMargin;
+  return std::max(*waiting_since_, word_of_leader_) + config_.join_timeout + kLeaderMargin;
 }
 
 void MemberAgent::leave(Time now) {
@@ -166,7 +167,7 @@ void MemberAgent::leave(Time now) {
       closing_watch_ = outbox_.watch(keys_.members, true);
     }
     // At a later store some nodes of the round may still be on their way to it.
-    const bool alone = others_known_ && others_.empty() && !others_come_until_;
+    const bool alone = others_ && others_->empty() && !others_come_until_;
     if (!alone && now < *closing_since_ + config_.close_timeout) return;
   }
   finished_ = true;
