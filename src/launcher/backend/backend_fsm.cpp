@@ -106,12 +106,17 @@ BackendStep BackendFsm::give_up_resolving(Time now) {
 
 BackendStep BackendFsm::on_bound(const Endpoint& own, Time now) {
   if (state_ != Binding && state_ != Contending) return {};
+  own_ = own;
+  return open(now);
+}
+
+BackendStep BackendFsm::open(Time now) {
   state_ = Opening;
   wake_ = now + kConnectingInterval;
   link_cause_.clear();
   // It may have to wait for a job that looks for its store.
   const bool listens = listening(options_) > milliseconds(0);
-  return Connect{own, listens ? std::max(kOwnStoreLimit, time_left(now)) : kOwnStoreLimit};
+  return Connect{*own_, listens ? std::max(kOwnStoreLimit, time_left(now)) : kOwnStoreLimit};
 }
 
 BackendStep BackendFsm::on_bind_failed(bool in_use, const std::string& why, Time now) {
@@ -195,10 +200,12 @@ BackendStep BackendFsm::look_again(const std::string& cause, Time now) {
                     "; looking for it again", now);
 }
 
+// Who serves at the endpoint, and was sent elsewhere from there, goes on telling others the same: a
+// fresh store would begin the job once more, and the other one may only be out of touch.
 BackendStep BackendFsm::start_over(const std::string& what, const std::string& next, Time now) {
   if (now >= deadline_) return give_up(what, now);
   pause(now);
-  return StartOver{waiting_text(what + next, now)};
+  return StartOver{waiting_text(what + next, now), own_.has_value()};
 }
 
 BackendStep BackendFsm::on_link_failed(const std::string& detail, bool dispensable, Time now) {
@@ -233,7 +240,7 @@ BackendStep BackendFsm::on_time(const std::string& cause, Time now) {
     case Resolving:
       return give_up_resolving(now);
     case Pausing:
-      return find(now);
+      return own_ ? open(now) : find(now);
     case Founding:
       wake_ = std::min(std::max(deadline_, now), now + kConnectingInterval);
       if (now >= deadline_) {

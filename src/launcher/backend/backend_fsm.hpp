@@ -62,6 +62,7 @@ struct Wait {
 // The store went away before it knew this agent: let go of the link and of all ports; then as Wait.
 struct StartOver {
   std::string text;
+  bool serves_on = false;  // but not of the store at the endpoint and its ports
 };
 // The link is up for the first time: make ready what the others are to know of this node, and
 // register; or call on_unusable().
@@ -127,6 +128,7 @@ class BackendFsm {
   [[nodiscard]] std::string founding_text(const std::string& cause) const;
   BackendStep start_over(const std::string& what, const std::string& next, Time now);
   BackendStep look_again(const std::string& cause, Time now);
+  BackendStep open(Time now);
   BackendStep give_up_resolving(Time now);
   BackendStep connect(BackendState state, Time now);
   BackendStep wait_for_link(Time now) const;
@@ -143,8 +145,10 @@ class BackendFsm {
   std::chrono::milliseconds next_pause_;
   std::string unresolved_;  // why, as the last answer had it
   std::string link_cause_;  // why there was no connection when it was last asked
-  Endpoint followed_;       // where it was sent
-  int hops_ = 0;            // from one place that points to another
+  // Where this agent itself reaches the store that it serves at the endpoint, if it does.
+  std::optional<Endpoint> own_;
+  Endpoint followed_;  // where it was sent
+  int hops_ = 0;       // from one place that points to another
 };
 
 }  // namespace drun::launcher

@@ -372,13 +372,15 @@ void BackendLink::perform(StartOver& step) {
   calls_.session({});
   link_ = nullptr;
   key_value_.reset();
-  store_.start_over();
-  worker_store_.start_over();
+  if (!step.serves_on) {
+    store_.start_over();
+    worker_store_.start_over();
+  }
   successor_store_.end();
   if (succession_) succession_.emplace(succession_limits(options_), options_.endpoint);
   end_founding();
   listed_.reset();
-  standing_.start_over();
+  standing_.start_over(step.serves_on);
   port_holder_.reset();
   calls_.waiting(std::move(step.text));
 }

@@ -21,8 +21,9 @@ constexpr milliseconds kQuickAttemptOfMany{100};
 }  // namespace
 
 // A round and successors that it knows of stay: they are the job's.
-void StoreStanding::start_over() {
-  hosting_ = has_founded_ = has_moved_ = false;
+void StoreStanding::start_over(bool serves_on) {
+  hosting_ = has_moved_ = false;
+  has_founded_ = has_founded_ && serves_on;
   generation_ = 0;
 }
 

@@ -35,8 +35,8 @@ class StoreStanding {
 
   // ---- what happens ----
 
-  // The search begins anew.
-  void start_over();
+  // The search begins anew. `serves_on`: its own store at the single endpoint stays.
+  void start_over(bool serves_on);
   // This agent's own store serves at the single endpoint.
   void on_founded() { has_founded_ = true; }
   // It goes to another store, of which it was told at the endpoint; or to the one there, which may

@@ -445,7 +445,7 @@ void Stores::perform(int agent, const launcher::StartOver& step) {
   c.calls.dropped();
   c.farewell = {};
   drop_link(c);
-  end_server(c.own);
+  if (!step.serves_on) end_server(c.own);
   end_server(c.successor);
   c.deaths = {};
   if (c.succession) c.succession.emplace(launcher::succession_limits(options_), options_.endpoint);
@@ -453,7 +453,7 @@ void Stores::perform(int agent, const launcher::StartOver& step) {
   end_lookout(c);
   c.listed.reset();
   c.pointed_to.reset();
-  c.standing.start_over();
+  c.standing.start_over(step.serves_on);
 }
 
 void Stores::perform(int agent, const launcher::Join&) {

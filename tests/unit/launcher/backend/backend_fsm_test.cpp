@@ -451,6 +451,21 @@ TEST(BackendFsmTest, LooksAgainForAStoreThatWentAwayBeforeItKnewThisNode) {
   EXPECT_TRUE(machine.fsm.has_joined());
 }
 
+// It was stopped when it had just begun to serve, and the job has a later store since.
+TEST(BackendFsmTest, WhoServesAtTheEndpointBeginsNoOtherStoreThere) {
+  for (const char* trouble : {"due", "link down: unknown"}) {
+    SCOPED_TRACE(trouble);
+    Machine machine;
+    feed(machine, {"start", "resolved: own", "bound", "moved"});
+    if (trouble != std::string("due")) feed(machine, {"link up"});
+    EXPECT_TRUE(std::get<StartOver>(feed(machine, {trouble})).serves_on);
+    EXPECT_EQ(name_of(feed(machine, {"due"})), "connect to 127.0.0.1:29400");
+    EXPECT_EQ(machine.fsm.state(), Opening);
+    EXPECT_EQ(name_of(feed(machine, {"moved"})), "follow to 10.0.0.9:7");
+    EXPECT_EQ(name_of(machine.fsm.on_time("no answer", kStart + kJoinTimeout)), "give up: 124");
+  }
+}
+
 TEST(BackendFsmTest, DoesNotLookAgainPastTheJoinTimeout) {
   Machine machine;
   feed(machine, {"start", "resolved: other", "link up"});

@@ -282,18 +282,23 @@ TEST(StoreStandingTest, WithoutARoundAnAgentOfSeveralEndpointsMayStillMove) {
 }
 
 TEST(StoreStandingTest, ASearchThatBeginsAnewForgetsTheStoreAndNotTheRound) {
-  const Options given = options(true);
-  auto agent = standing(given, Role::Host, true);
-  agent.on_founded();
-  agent.on_moved(kThird);
-  EXPECT_TRUE(agent.has_founded());
-  EXPECT_TRUE(agent.has_moved());
-  agent.start_over();
-  EXPECT_FALSE(agent.has_founded());
-  EXPECT_FALSE(agent.has_moved());
-  EXPECT_FALSE(agent.hosts());
-  EXPECT_EQ(agent.generation(), 0);
-  EXPECT_FALSE(agent.may_still_move());
+  for (const bool serves_on : {false, true}) {
+    const Options given = options(true);
+    auto agent = standing(given, Role::Host, true);
+    agent.on_founded();
+    agent.on_moved(kThird);
+    EXPECT_TRUE(agent.has_founded());
+    EXPECT_TRUE(agent.has_moved());
+    agent.start_over(serves_on);
+    EXPECT_EQ(agent.has_founded(), serves_on);
+    EXPECT_FALSE(agent.has_moved());
+    EXPECT_FALSE(agent.hosts());
+    EXPECT_EQ(agent.generation(), 0);
+    EXPECT_FALSE(agent.may_still_move());
+    agent.start_over(false);
+    agent.start_over(true);
+    EXPECT_FALSE(agent.has_founded()) << "it had none";
+  }
 }
 
 // It may go back.
