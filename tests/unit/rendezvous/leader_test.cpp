@@ -1304,6 +1304,7 @@ TEST_F(LeaderTest, HowTheJobEndedIsSaidInFewWordsToAFullStore) {
                          d.failure->cause = "exit code 7";
                          d.failure->traceback = "long";
                        })
+               .member("b", [](MemberDocument& d) { d.version = 99; })
                .job(config_)
                .round(1, Phase::Stopping, 1, 1)
                .place("a", 1, 0, 1));
@@ -1324,6 +1325,9 @@ TEST_F(LeaderTest, HowTheJobEndedIsSaidInFewWordsToAFullStore) {
   EXPECT_EQ(outcome->failure->cause, "exit code 7");
   EXPECT_EQ(outcome->failure->traceback, "");
   leader_->on_commit({asked[0].request, CommitOutcome::Committed, ""}, again);
+  for (const auto& action : outbox_.take())
+    EXPECT_FALSE(std::holds_alternative<NewsAction>(action)) << "the store has no refusal";
+  EXPECT_TRUE(leader_->state()->assignment_keys.contains("a")) << "that key is still there";
   leader_->advance(again);
   EXPECT_TRUE(commits().empty());
   EXPECT_EQ(leader_->state()->round.phase, Phase::Closed);

@@ -1,8 +1,6 @@
 #include "launcher/report/error_file.hpp"
 
-#include <fcntl.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
 #include <cstdlib>
 #include <filesystem>
@@ -10,9 +8,6 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-
-#include "base/atomic_file.hpp"
-#include "base/file_descriptor.hpp"
 
 namespace drun::launcher {
 namespace {
@@ -140,33 +135,6 @@ TEST_F(ErrorFileOnDiskTest, PassesTheFileOnWithTheExitCode) {
   const auto status = copy_error_file(path("e"), path("no/such/folder"), 7);
   ASSERT_FALSE(status);
   EXPECT_THAT(status.error().what(), HasSubstr(path("no/such/folder")));
-}
-
-TEST_F(ErrorFileOnDiskTest, APipeIsWrittenToWhereSomebodyReadsIt) {
-  const std::string fifo = path("fifo");
-  ASSERT_EQ(::mkfifo(fifo.c_str(), 0600), 0);
-  const auto status = write_whole_file(fifo, "one");
-  ASSERT_FALSE(status);
-  EXPECT_EQ(status.error().what(), "write " + fifo + ": nobody reads this pipe");
-  const FileDescriptor reader(::open(fifo.c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC));
-  EXPECT_TRUE(write_whole_file(fifo, "two"));
-  char text[8] = {};
-  EXPECT_EQ(::read(reader.get(), text, sizeof text), 3);
-  EXPECT_STREQ(text, "two");
-  EXPECT_TRUE(std::filesystem::is_fifo(fifo));
-}
-
-TEST_F(ErrorFileOnDiskTest, AFileIsReplacedWholeAndLeavesNothingBeside) {
-  EXPECT_TRUE(write_whole_file(path("report"), "one"));
-  EXPECT_TRUE(write_whole_file(path("report"), "two"));
-  EXPECT_EQ(read(path("report")), "two");
-  EXPECT_FALSE(write_whole_file(path("x/report"), "one"));
-  EXPECT_TRUE(write_whole_file("/dev/null", "one"));
-  EXPECT_TRUE(std::filesystem::is_character_file("/dev/null"));
-  int count = 0;
-  for ([[maybe_unused]] const auto& entry : std::filesystem::directory_iterator(folder_))
-    ++count;
-  EXPECT_EQ(count, 1);
 }
 
 }  // namespace
