@@ -53,10 +53,6 @@ void WorkerGroup::start(const rendezvous::Assignment& assignment, Time now) {
   workers_.clear();
   labels_.clear();
   failures_ = {};
-  report_.reset();
-  stop_over_ = false;
-  refused_.clear();
-  one_reason_ = false;
   last_stop_ = {};
   state_ = State::Preparing;
   not_started_ = not_ended_ = static_cast<std::size_t>(spec_.nproc_per_node);
@@ -67,7 +63,6 @@ void WorkerGroup::start(const rendezvous::Assignment& assignment, Time now) {
     workers_.emplace(labels_.back().worker, std::move(worker));
   }
   ++starts_;
-  start_held_until_.reset();
   if (services_.before_start != nullptr)
     start_held_until_ = services_.before_start->begin(now, [this, start = starts_] {
       if (start == starts_) start_held_until_.reset();
@@ -163,6 +158,8 @@ std::optional<LaunchError> WorkerGroup::launch_worker(const RoundLaunch& launch,
 
 void WorkerGroup::go_idle() {
   state_ = State::Idle;
+  stop_over_ = false;
+  refused_.clear();
   if (services_.ranks != nullptr) services_.ranks->end();
   if (services_.peers != nullptr) services_.peers->let_go();
 }
@@ -227,8 +224,6 @@ GroupNews WorkerGroup::abandon(Time now) {
   }
   news.stopped = state_ == State::Stopping;
   go_idle();
-  stop_over_ = false;
-  refused_.clear();
   return news;
 }
 
@@ -291,7 +286,6 @@ GroupNews WorkerGroup::on(const process::Stopped& stopped, Time now) {
 // Whoever hears that all have stopped must have heard why.
 void WorkerGroup::end_stop(GroupNews& news) {
   if (!stop_over_ || report_) return;
-  stop_over_ = false;
   output_.drain(kDrainLimit);
   go_idle();
   news.stopped = true;

@@ -193,6 +193,18 @@ std::vector<NamedState> states() {
          rig.group.start(second_node(), rig.now);
        }},
       {"peers are asked", [](FullRig& rig) { rig.group.start(second_node(), rig.now); }, true},
+      {"peers are known",
+       [](FullRig& rig) {
+         rig.files.hangs = true;
+         rig.group.start(second_node(), rig.now);
+         rig.peers.answer(PeerDirectory::Places{"a:1", "a:2", "b:3", "b:4"});
+       },
+       true},
+      {"refused",
+       [](FullRig& rig) {
+         rig.output.pipe_error = EMFILE;
+         rig.group.start(second_node(), rig.now);
+       }},
       {"the start is held",
        [](FullRig& rig) {
          rig.before_start.wanted = true;
@@ -347,6 +359,17 @@ const std::map<std::string, Reactions>& reactions() {
       {"stop(immediately)", "stopped -> idle"},
       {"abandon()", "-> idle"},
   };
+  // Whatever happens next; no worker that is heard of was started.
+  static const Reactions told_soon = [] {
+    Reactions result;
+    for (const auto& event : events())
+      result.emplace(event.name, "failed 2, stop SIGTERM 5 -> stopping");
+    for (const auto* name : {"spawn failed", "exit 7", "exit 1", "SIGSEGV", "SIGTERM"})
+      result.at(name) = "failed 3, stop SIGTERM 5 -> stopping";
+    for (const auto* name : {"stop()", "stop(immediately)", "abandon()"})
+      result.erase(name);
+    return result;
+  }();
   // The other one runs on for a while, and fails by itself meanwhile, or is the last one to end.
   static const Reactions stopped_later = with(
       {
@@ -364,6 +387,8 @@ const std::map<std::string, Reactions>& reactions() {
       {"never started", idle},
       {"preparing", with({{"files made", "spawn 1, spawn 2"}}, no_worker_yet)},
       {"peers are asked", with({{"peers known", "spawn 1, spawn 2"}}, no_worker_yet)},
+      {"peers are known", with({{"files made", "spawn 1, spawn 2"}}, no_worker_yet)},
+      {"refused", with(told_soon, asked_to_stop)},
       {"the start is held", with(
                                 {
                                     {"may start", "spawn 1, spawn 2"},
@@ -443,6 +468,44 @@ TEST(WorkerGroupTest, EveryEventInEveryState) {
       EXPECT_EQ(happened, found == expected.end() ? "" : found->second)
           << state.name << ": " << event.name;
     }
+  }
+}
+
+// However a round ended, the next one begins as the first.
+TEST(WorkerGroupTest, TheNextRoundHasNothingOfTheLast) {
+  for (const auto& state : states()) {
+    SCOPED_TRACE(state.name);
+    FullRig rig(state.asks_peers);
+    state.reach(rig);
+    (void)rig.group.abandon(rig.now);
+    EXPECT_FALSE(rig.group.next_deadline());
+    rig.before_start.wanted = rig.before_stop.wanted = false;
+    rig.output.tails.clear();
+    rig.output.error_files.clear();
+    rig.output.pipe_error = 0;
+    rig.files.answer();
+    (void)rig.group.on_time(rig.now);
+    (void)rig.runner.take_calls();
+    rig.runner.requests.clear();
+    rig.group.start(second_node(), rig.now);
+    if (state.asks_peers) {
+      EXPECT_EQ(told(rig.group.on_time(rig.now), rig), "") << "its peers are others";
+      rig.peers.answer(PeerDirectory::Places{"a:1", "a:2", "b:3", "b:4"});
+    }
+    (void)rig.group.on_time(rig.now);
+    (void)rig.runner.take_calls();
+    ASSERT_EQ(rig.runner.requests.size(), 2U);
+    const process::WorkerId first = rig.runner.requests[0].id;
+    const process::WorkerId second = rig.runner.requests[1].id;
+    EXPECT_EQ(told(rig.feed({spawned(first), spawned(second)}), rig), "started");
+    EXPECT_EQ(told(rig.feed({exited(first, 0)}), rig), "");
+    rig.group.on_fault(1, {7, "aborted the job with code 7"});
+    EXPECT_EQ(told(rig.group.on_time(rig.now), rig), "stop SIGTERM 5");
+    EXPECT_EQ(told(rig.feed({exited(second, 0, SIGTERM)}), rig), "failed 3");
+    EXPECT_EQ(told(rig.feed({process::Stopped{}}), rig), "stopped");
+    EXPECT_EQ(rig.group.stopped_ranks().succeeded, std::vector<int>{2});
+    EXPECT_EQ(rig.group.stopped_ranks().others_killed, 0U);
+    EXPECT_FALSE(rig.group.next_deadline());
   }
 }
 
