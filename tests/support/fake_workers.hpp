@@ -21,7 +21,7 @@
 
 namespace drun::launcher::test {
 
-class FakeRunner final : public ProcessRunner {
+class FakeRunner : public ProcessRunner {
  public:
   void share_environment(const std::vector<std::string>& environment) override {
     shared = environment;

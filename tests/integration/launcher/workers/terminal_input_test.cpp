@@ -1,47 +1,20 @@
 // A job in the background of a real terminal: is it seen that one of its workers reads there?
 #include "launcher/workers/terminal_input.hpp"
 
-#include <pty.h>
-#include <signal.h>
-#include <sys/wait.h>
 #include <unistd.h>
-
-#include <functional>
 
 #include <asio/io_context.hpp>
 #include <gtest/gtest.h>
 
+#include "support/at_terminal.hpp"
 #include "support/patience.hpp"
 
 namespace drun::launcher {
 namespace {
 
-// The exit code of `work` in a process that leads the session of a new terminal, which is its
-// standard input.
-int at_terminal(const std::function<int()>& work) {
-  int master = -1;
-  const pid_t pid = ::forkpty(&master, nullptr, nullptr, nullptr);
-  if (pid == 0) ::_exit(work());
-  int status = 0;
-  ::waitpid(pid, &status, 0);
-  ::close(master);
-  return WIFEXITED(status) ? WEXITSTATUS(status) : 1000 + WTERMSIG(status);
-}
-
-// Reads the terminal in a session of its own, as a worker does, or with `reads` false only sleeps.
-pid_t start_worker(bool reads) {
-  const pid_t pid = ::fork();
-  if (pid != 0) return pid;
-  ::setsid();
-  char byte = 0;
-  if (!reads) ::pause();
-  ::_exit(::read(STDIN_FILENO, &byte, 1) < 0 ? 1 : 0);
-}
-
-void end(pid_t worker) {
-  ::kill(worker, SIGKILL);
-  ::waitpid(worker, nullptr, 0);
-}
+using drun::test::at_terminal;
+using drun::test::end;
+using drun::test::start_at_terminal;
 
 TEST(BackgroundTest, IsAnotherGroupThanThatInTheForegroundOfTheTerminal) {
   EXPECT_EQ(at_terminal([] {
@@ -52,24 +25,25 @@ TEST(BackgroundTest, IsAnotherGroupThanThatInTheForegroundOfTheTerminal) {
 }
 
 TEST(ReadingTest, OnlyWhoWaitsForWhatIsTypedReads) {
-  EXPECT_EQ(
-      at_terminal([] {
-        const pid_t reader = start_worker(true);
-        const pid_t sleeper = start_worker(false);
-        const bool seen = test::eventually([&] { return any_reads_terminal({sleeper, reader}); });
-        const bool mistaken = any_reads_terminal({sleeper});
-        end(reader);
-        end(sleeper);
-        if (any_reads_terminal({reader})) return 3;
-        return seen ? (mistaken ? 2 : 0) : 1;
-      }),
-      0);
+  EXPECT_EQ(at_terminal([] {
+              const pid_t reader = start_at_terminal(true);
+              const pid_t sleeper = start_at_terminal(false);
+              const bool seen = drun::test::eventually([&] {
+                return any_reads_terminal({sleeper, reader});
+              });
+              const bool mistaken = any_reads_terminal({sleeper});
+              end(reader);
+              end(sleeper);
+              if (any_reads_terminal({reader})) return 3;
+              return seen ? (mistaken ? 2 : 0) : 1;
+            }),
+            0);
 }
 
 // A job that the shell has in the background: another process group is in the foreground.
 TEST(BackgroundInputTest, CallsWhenAProcessBelowReads) {
   EXPECT_EQ(at_terminal([] {
-              const pid_t reader = start_worker(true);
+              const pid_t reader = start_at_terminal(true);
               asio::io_context io;
               BackgroundInput input(io, ::getpgrp() + 1);
               int calls = 0;
