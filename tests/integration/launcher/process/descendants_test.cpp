@@ -1,10 +1,12 @@
 #include "launcher/process/descendants.hpp"
 
 #include <signal.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <chrono>
+#include <cstdlib>
 #include <string>
 
 #include <gtest/gtest.h>
@@ -13,6 +15,7 @@
 #include "support/debugger.hpp"
 #include "support/guardian_driver.hpp"
 #include "support/in_child.hpp"
+#include "support/temporary_directory.hpp"
 
 namespace drun::process::test {
 namespace {
@@ -103,6 +106,39 @@ TEST(AwaitDeathTest, AChildThatADebuggerHoldsIsNoNews) {
   });
   if (result == 77) GTEST_SKIP() << "ptrace is not allowed here";
   EXPECT_EQ(result, 0);
+}
+
+// Whether the kernel writes a core file is the machine's affair; what it says of it is passed on.
+TEST(ReapTest, TellsHowChildrenEnded) {
+  const drun::test::TemporaryDirectory folder;  // for core files
+  EXPECT_EQ(
+      in_child([&] {
+        if (::chdir(folder.file(".").c_str()) != 0) return 1;
+        const rlimit all{RLIM_INFINITY, RLIM_INFINITY};
+        (void)::setrlimit(RLIMIT_CORE, &all);
+        const pid_t aborts = ::fork();
+        if (aborts == 0) {
+          ::signal(SIGABRT, SIG_DFL);
+          ::abort();
+        }
+        siginfo_t told{};
+        if (::waitid(P_PID, static_cast<id_t>(aborts), &told, WEXITED | WNOWAIT) != 0) return 2;
+        const bool dumped = told.si_code == CLD_DUMPED;
+        const pid_t exits = ::fork();
+        if (exits == 0) ::_exit(7);
+        if (!eventually([&] { return zombie(exits); })) return 3;
+        int right = 0;
+        const bool left = reap_children([&](const Reaped& reaped) {
+          const auto& status = reaped.status;
+          if (reaped.pid == aborts && status.signal == SIGABRT && status.code == 0 &&
+              status.core_dumped == dumped)
+            ++right;
+          if (reaped.pid == exits && status.code == 7 && status.signal == 0 && !status.core_dumped)
+            ++right;
+        });
+        return right == 2 && !left ? 0 : 4;
+      }),
+      0);
 }
 
 TEST(ActsByDefaultTest, OnWhatAProcessNeitherCatchesNorIgnores) {
