@@ -32,6 +32,7 @@ struct StartCommand {
 struct Allocation {
   std::string_view scheduler;  // for people: "Slurm"
   Value nodes;                 // "4"
+  Value workers;               // with one node: as many as the job asks for there; may be empty
   Value rank;                  // of this node, "0" to "3"
   Value endpoint;              // "node1:24711": an address that all nodes choose alike
   Value id;                    // the same on all nodes, another one in each run

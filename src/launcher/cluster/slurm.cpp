@@ -133,8 +133,12 @@ Allocation outside_of_steps(const Variables& variables) {
     outside_of_components(parts, variables, allocation);
     return allocation;
   }
-  if (allocation.nodes.text == "1") return allocation;
   const auto tasks = asked_tasks(variables);
+  if (allocation.nodes.text == "1") {
+    if (const int most = most_tasks(tasks); most > 1)
+      allocation.workers = value(std::to_string(most), "SLURM_TASKS_PER_NODE");
+    return allocation;
+  }
   StartCommand start = one_each(variables, allocation.nodes.text, tasks);
   allocation.refusal =
       "the job has " + allocation.nodes.text + " nodes (" + name +

@@ -111,6 +111,13 @@ std::string own_file(const Host& host, bool launch) {
   return file;
 }
 
+// Devices that are named say how many workers there are.
+bool workers_are_counted(const cli::GivenFlags& flags) {
+  for (const char* flag : {"nproc-per-node", "gpu-ids", "include", "exclude"})
+    if (flags.find(flag) != nullptr) return true;
+  return false;
+}
+
 // Outside of the steps of its scheduler this drun starts one on each node, and is none of them.
 Inferred start_instead(cli::GivenFlags& flags, const cluster::Allocation& allocation,
                        const Said& said, const std::string& program) {
@@ -126,10 +133,7 @@ Inferred start_instead(cli::GivenFlags& flags, const cluster::Allocation& alloca
     refuse(rank != nullptr ? *rank : *flags.find("rdzv-conf"),
            "drun is started on " + allocation.nodes.text + " nodes; each has its own rank");
   }
-  // Devices that are named say how many workers there are.
-  const bool counted = flags.find("nproc-per-node") != nullptr ||
-                       flags.find("gpu-ids") != nullptr || flags.find("include") != nullptr ||
-                       flags.find("exclude") != nullptr;
+  const bool counted = workers_are_counted(flags);
   if (!start.uneven.empty() && !counted)
     throw cli::UsageError(start.uneven + "; --nnodes 1 is a job of this one alone");
   Inferred result;
@@ -224,7 +228,13 @@ Inferred infer_place(cli::GivenFlags& flags, bool launch,
   if (!allocation->note.empty()) result.notes.push_back(allocation->note);
   if (!said.nodes) require(*allocation, allocation->nodes, "--nnodes");
   const bool one = allocation->nodes.text == "1";
-  if (one && !said.nodes) return result;
+  if (one && !said.nodes) {
+    Inference inference(flags, allocation->scheduler);
+    if (!allocation->workers.text.empty() && !in_groups && !workers_are_counted(flags))
+      inference.set("nproc-per-node", allocation->workers, "", " workers");
+    result.line = inference.line();
+    return result;
+  }
   if (one && !said.endpoint && said.min_nodes > 1)
     refuse(*flags.find("nnodes"), std::string(allocation->scheduler) +
                                       " has one node for this job (" + allocation->nodes.from +

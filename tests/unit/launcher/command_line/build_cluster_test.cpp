@@ -139,6 +139,30 @@ TEST(ClusterOptionsTest, OneNodeOfASchedulerIsAJobOfItsOwn) {
             "standalone 1:1");
 }
 
+TEST(ClusterOptionsTest, ABatchScriptOnOneNodeGetsAWorkerForEachTaskItAskedFor) {
+  const Environment four{"SLURM_JOB_ID=1", "SLURM_JOB_NUM_NODES=1", "SLURM_NTASKS=4",
+                         "SLURM_TASKS_PER_NODE=4"};
+  const Options options = options_of("./program", four);
+  EXPECT_EQ(options.nproc_per_node, 4);
+  EXPECT_EQ(options.inferred, "Slurm: 4 workers (SLURM_TASKS_PER_NODE)");
+  EXPECT_EQ(meaning("", four), "standalone 1:1");
+  for (const std::string flags :
+       {"--nproc-per-node 2 ", "--standalone ", "--nnodes 1 ", "--cluster none "}) {
+    const Options said = options_of(flags + "./program", four);
+    EXPECT_EQ(said.nproc_per_node, flags.starts_with("--nproc") ? 2 : 1) << flags;
+    EXPECT_EQ(said.inferred, "") << flags;
+  }
+  // Nobody has asked for them.
+  EXPECT_EQ(
+      options_of("./program", {"SLURM_JOB_ID=1", "SLURM_JOB_NUM_NODES=1", "SLURM_TASKS_PER_NODE=4"})
+          .nproc_per_node,
+      1);
+  EXPECT_EQ(options_of("./program", {"SLURM_JOB_ID=1", "SLURM_JOB_NUM_NODES=1", "SLURM_NTASKS=1",
+                                     "SLURM_TASKS_PER_NODE=1"})
+                .inferred,
+            "");
+}
+
 TEST(ClusterOptionsTest, WhatIsInferredIsSaidInOneLine) {
   EXPECT_EQ(options_of("./program", kStep).inferred,
             "Slurm: 2 nodes (SLURM_STEP_NUM_NODES), this is node 1 (SLURM_NODEID), meeting at "
