@@ -24,11 +24,13 @@ struct Group {
 
 // By value: that of `model`, then the largest, of one size the one with the earliest node.
 std::vector<Group> groups_of(const Nodes& nodes, const std::vector<std::size_t>& able,
-                             std::string_view key, std::optional<std::size_t> model) {
+                             const Fact& fact, std::optional<std::size_t> model) {
   std::map<std::string_view, std::vector<std::size_t>> by_value;
   for (const std::size_t i : able) {
-    const auto found = nodes[i].sheet.find(key);
-    by_value[found == nodes[i].sheet.end() ? kNone : std::string_view(found->second)].push_back(i);
+    const auto found = nodes[i].sheet.find(fact.key);
+    const bool told = found != nodes[i].sheet.end();
+    if (told || !fact.may_be_unknown)
+      by_value[told ? std::string_view(found->second) : kNone].push_back(i);
   }
   std::vector<Group> groups;
   for (auto& [value, members] : by_value)
@@ -75,7 +77,7 @@ std::string describe(const Nodes& nodes, const std::vector<Group>& groups, std::
 
 void compare_fact(const Nodes& nodes, const std::vector<std::size_t>& able, const Fact& fact,
                   std::optional<std::size_t> model, std::vector<Difference>& found) {
-  const auto groups = groups_of(nodes, able, fact.key, model);
+  const auto groups = groups_of(nodes, able, fact, model);
   if (groups.size() < 2) return;
   Difference& difference = found.emplace_back();
   difference.fact = fact.name;
@@ -113,9 +115,10 @@ std::vector<Difference> compare(const Nodes& nodes, std::optional<std::size_t> m
   for (const Fact& fact : fact_table())
     compare_fact(nodes, able, fact, model, found);
   for (const std::string_view key : variables)
-    compare_fact(nodes, able,
-                 {key, key.substr(kVariablePrefix.size()), Weight::Warn, true, kVariableAdvice},
-                 model, found);
+    compare_fact(
+        nodes, able,
+        {key, key.substr(kVariablePrefix.size()), Weight::Warn, true, kVariableAdvice, false},
+        model, found);
   return found;
 }
 

@@ -27,8 +27,9 @@ constexpr auto kTable = std::to_array<Fact>({
     {"memlock", "limit of locked memory", Weight::Warn, false, kSameLimits},
     {"stack", "limit of the stack", Weight::Warn, false, kSameLimits},
     {"core", "limit of core files", Weight::Warn, false, kSameLimits},
-    {"mtu", "MTU", Weight::Warn, false, "set it alike on all interfaces of this network"},
-    {"speed", "network speed", Weight::Warn, false, "look at the cable and the switch's port"},
+    {"mtu", "MTU", Weight::Warn, false, "set it alike on all interfaces of this network", true},
+    {"speed", "network speed", Weight::Warn, false, "look at the cable and the switch's port",
+     true},
     {"clock", "clock", Weight::Warn, false, "let chrony or another NTP client keep it"},
 });
 

@@ -18,6 +18,7 @@ struct Fact {
   Weight weight = Weight::Warn;
   bool secret = false;  // a digest, shown as a letter
   std::string_view advice;
+  bool may_be_unknown = false;  // a node that does not tell has none to compare
 };
 
 // What is compared, in the order in which it is told.

@@ -187,10 +187,20 @@ std::string interface_with(const std::string& address) {
   return "";
 }
 
+// The node that others meet at is known by the name that they meet at.
+std::string own_address(const Question& question) {
+  const bool is_name = numeric_addresses(question.address).empty();
+  for (const std::string& address :
+       is_name ? question.look_up(question.address) : std::vector{question.address})
+    if (is_own_address(address) && !is_loopback_address(address)) return address;
+  return "";
+}
+
 void gather_network(const Question& question, Sheet& sheet) {
-  if (question.address.empty() || is_loopback_address(question.address)) return;
-  if (const int mtu = mtu_at(question.address); mtu > 0) put(sheet, "mtu", std::to_string(mtu));
-  const std::string name = interface_with(question.address);
+  if (question.address.empty()) return;
+  const std::string address = own_address(question);
+  if (const int mtu = mtu_at(address); mtu > 0) put(sheet, "mtu", std::to_string(mtu));
+  const std::string name = interface_with(address);
   if (name.empty()) return;
   const auto speed =
       whole_number<int>(first_line(question.root + "/sys/class/net/" + name + "/speed"));

@@ -5,10 +5,12 @@
 #include <sys/resource.h>
 
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <string>
 #include <vector>
 
+#include "base/tcp_calls.hpp"
 #include "facts/sheet.hpp"
 
 namespace drun::facts {
@@ -18,9 +20,11 @@ struct Question {
   std::string interpreter;               // the Python that runs the program; empty: none is known
   std::vector<std::string> files;        // that make up the program
   std::vector<std::string> environment;  // the workers', "NAME=value"
-  std::string address;                   // by which the others reach this node; may be empty
+  std::string address;                   // or name, by which others reach this node; may be empty
   std::string salt;                      // the same on all nodes of a job
   std::optional<rlimit> open_files;      // the workers' limit, if it is not this process's
+  // What a name means; may ask a name server.
+  std::function<std::vector<std::string>(const std::string& name)> look_up = drun::look_up;
 };
 
 [[nodiscard]] Sheet gather(const Question& question);

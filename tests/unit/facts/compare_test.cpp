@@ -45,6 +45,15 @@ TEST(CompareTest, SaysWhoHasNone) {
             "node1: torch none, the other 2: 2.4");
 }
 
+// The link of a virtual interface has no speed.
+TEST(CompareTest, WhatANodeCannotTellOfItsNetworkIsNoDifference) {
+  for (const std::string fact : {"mtu", "speed"}) {
+    EXPECT_TRUE(compare(nodes_with(fact, {"1500", "", "1500"})).empty()) << fact;
+    EXPECT_TRUE(compare(nodes_with(fact, {"", "", "1500"})).empty()) << fact;
+    EXPECT_EQ(compare(nodes_with(fact, {"1500", "", "9000"})).size(), 1U) << fact;
+  }
+}
+
 TEST(CompareTest, OfTwoNodesTheSecondIsOdd) {
   const auto found = compare(nodes_with("kernel", {"6.1", "5.15"}));
   ASSERT_EQ(found.size(), 1U);

@@ -4,10 +4,12 @@
 #include <sys/resource.h>
 
 #include <string>
+#include <vector>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "base/addresses.hpp"
 #include "support/file_tree.hpp"
 
 namespace drun::facts {
@@ -151,6 +153,24 @@ TEST(GatherTest, WritesSizesInWholeUnits) {
   EXPECT_EQ(size_text((64ULL << 30U) - 12'345), "64 GiB");
   EXPECT_EQ(size_text(8ULL << 20U), "8192 KiB");
   EXPECT_EQ(size_text(RLIM_INFINITY), "unlimited");
+}
+
+// The node that others meet at by a name is known by that name.
+TEST(GatherTest, ItsNetworkIsFoundByANameToo) {
+  Question question;
+  question.address = "node0.cluster";
+  question.look_up = [](const std::string&) { return std::vector<std::string>{}; };
+  EXPECT_FALSE(gather(question).contains("mtu"));
+  for (const Interface& interface : own_interfaces()) {
+    for (const std::string& address : interface.addresses) {
+      if (is_loopback_address(address) || mtu_at(address) == 0) continue;
+      question.look_up = [&address](const std::string& name) {
+        EXPECT_EQ(name, "node0.cluster");
+        return std::vector<std::string>{"127.0.1.1", "192.0.2.99", address};
+      };
+      EXPECT_EQ(gather(question).at("mtu"), std::to_string(mtu_at(address)));
+    }
+  }
 }
 
 }  // namespace
