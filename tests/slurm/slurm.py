@@ -62,6 +62,9 @@ def check_scripts(slurm, _):
                                                      "srun --nodes=4 --ntasks=4 --ntasks-per-node=1 --export=ALL drun ..."),
         "a job of a task for each GPU": (f"#!/bin/sh\n#SBATCH --nodes=4 --gpus-per-node=2 --ntasks-per-gpu=1\n{hello}\n",
                                          "env -u SLURM_NTASKS_PER_GPU srun --nodes=4 "),
+        "a job of a GPU for each task": (f"#!/bin/sh\n#SBATCH --nodes=4 --ntasks-per-node=2 --gpus-per-task=1\n"
+                                         f"drun --max-restarts 0 sh -c '[ $SLURM_GPUS_ON_NODE = 2 ] && exec {hello[5:]}'\n",
+                                         "env -u SLURM_GPUS_PER_TASK srun --nodes=4 "),
         "an elastic job": (f"{HEAD}drun --nnodes 2:4 --rdzv-conf last_call_timeout=60 {DRUN[5:]}\n", "--no-kill --kill-on-bad-exit=0 drun ..."),
     }
     for what, job in [(what, slurm.submit(script)) for what, (script, _) in scripts.items()]:

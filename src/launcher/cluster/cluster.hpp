@@ -68,9 +68,14 @@ inline constexpr std::string_view kJobEnd = "DRUN_JOB_END_TIME";
 // Where nodes meet that know but a name in common.
 [[nodiscard]] std::string endpoint_of(const std::string& host, const std::string& id);
 
-// The nodes of the allocation of Slurm that this process is in, by no srun: those that it may start
-// steps on. The error says, after the name of a flag, what is missing.
-[[nodiscard]] Result<std::vector<std::string>> nodes_for_steps(const SchedulerInput& around);
+// The allocation of Slurm that this process is in, by no srun.
+struct StepNodes {
+  std::vector<std::string> hosts;  // those that it may start steps on
+  std::vector<int> tasks;          // that the job asks for on each; empty: it does not say
+  std::string srun_option;         // for all GPUs of a node; empty: srun gives them by itself
+};
+// The error says, after the name of a flag, what is missing.
+[[nodiscard]] Result<StepNodes> nodes_for_steps(const SchedulerInput& around);
 
 // What `which` of them says; with "auto", the one that started this process itself. Nullopt: there
 // is none. If an Allocation says that there is one node, nothing else of it matters.

@@ -232,7 +232,7 @@ std::optional<Allocation> slurm(const Variables& variables) {
   return allocation;
 }
 
-Result<std::vector<std::string>> nodes_for_steps(const SchedulerInput& around) {
+Result<StepNodes> nodes_for_steps(const SchedulerInput& around) {
   const Variables variables(around);
   const auto missing = [](const std::string& what) {
     return Error(std::make_error_code(std::errc::invalid_argument), what);
@@ -255,8 +255,13 @@ Result<std::vector<std::string>> nodes_for_steps(const SchedulerInput& around) {
                         ? parts.line
                         : "srun " + all_groups(parts) + " --ntasks-per-node=1 drun ..."));
   auto hosts = hosts_in(variables, "SLURM_JOB_NODELIST", expand_hostlist);
-  if (!hosts) return hosts;
-  return each_once(std::move(*hosts));
+  if (!hosts) return hosts.error();
+  StepNodes nodes{each_once(std::move(*hosts)), {}, option_for_all_gpus(variables)};
+  const auto runs = asked_tasks(variables);
+  for (const TaskRun& run : runs)
+    nodes.tasks.insert(nodes.tasks.end(), static_cast<std::size_t>(run.nodes), run.tasks);
+  if (nodes.tasks.size() != nodes.hosts.size()) nodes.tasks.clear();
+  return nodes;
 }
 
 std::optional<HostsOfJob> hosts_of_slurm_job(const Variables& variables) {

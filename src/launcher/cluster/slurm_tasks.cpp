@@ -68,12 +68,60 @@ bool is_uneven(const std::vector<TaskRun>& runs) {
                      [&](const TaskRun& run) { return run.tasks != runs.front().tasks; });
 }
 
+namespace {
+
+// The one task of a node would get the GPUs of one of the job's.
+bool gives_gpus_by_task(const Variables& variables) {
+  return variables.has("SLURM_GPUS_PER_TASK") ||
+         variables.find("SLURM_TRES_PER_TASK").value_or("").find("gpu") != std::string::npos;
+}
+
+// What the job has asked for, and srun would take from the environment.
+std::vector<std::string> not_for_one_each(const Variables& variables) {
+  // srun takes no number of tasks for a node beside that for a GPU.
+  std::vector<std::string> names{"SLURM_NTASKS_PER_GPU"};
+  if (gives_gpus_by_task(variables))
+    names.insert(names.end(), {"SLURM_GPUS_PER_TASK", "SLURM_TRES_PER_TASK"});
+  // A list of a host for each task of the job.
+  if (variables.find("SLURM_DISTRIBUTION").value_or("").starts_with("arbitrary"))
+    names.insert(names.end(), {"SLURM_DISTRIBUTION", "SLURM_HOSTFILE"});
+  return names;
+}
+
+std::vector<std::string> without(const Variables& variables,
+                                 const std::vector<std::string>& names) {
+  std::vector<std::string> words;
+  for (const std::string& name : names)
+    if (variables.has(name)) words.insert(words.end(), {"-u", name});
+  if (!words.empty()) words.insert(words.begin(), "env");
+  return words;
+}
+
+// All that the tasks of a node have; nullopt: what srun gives by itself.
+std::optional<std::int64_t> cpus_of_all(const Variables& variables, int tasks) {
+  const auto cpus = variables.plain_number("SLURM_CPUS_PER_TASK");
+  if (!cpus && variables.has("SLURM_CPUS_PER_GPU")) {
+    const auto runs = task_runs(variables.find("SLURM_JOB_CPUS_PER_NODE").value_or(""));
+    if (runs.empty() || is_uneven(runs)) return std::nullopt;
+    return most_tasks(runs);
+  }
+  if (!cpus && tasks < 2) return std::nullopt;
+  return std::int64_t{cpus.value_or(1)} * std::max(tasks, 1);
+}
+
+}  // namespace
+
+std::string option_for_all_gpus(const Variables& variables) {
+  const auto gpus = variables.plain_number("SLURM_GPUS_ON_NODE");
+  const auto tasks = task_runs(variables.find("SLURM_TASKS_PER_NODE").value_or(""));
+  if (!gpus || !gives_gpus_by_task(variables) || is_uneven(tasks)) return "";
+  return "--gpus-per-node=" + std::to_string(*gpus);
+}
+
 StartCommand one_each(const Variables& variables, const std::string& nodes,
                       const std::vector<TaskRun>& runs) {
   StartCommand start;
-  // srun takes no number of tasks for a node beside that for a GPU, which the job may have asked
-  // for.
-  if (variables.has("SLURM_NTASKS_PER_GPU")) start.words = {"env", "-u", "SLURM_NTASKS_PER_GPU"};
+  start.words = without(variables, not_for_one_each(variables));
   start.words.insert(start.words.end(),
                      {"srun", "--nodes=" + nodes, "--ntasks=" + nodes, "--ntasks-per-node=1"});
   if (is_uneven(runs)) {
@@ -81,10 +129,11 @@ StartCommand one_each(const Variables& variables, const std::string& nodes,
     return start;
   }
   const int tasks = most_tasks(runs);
-  const auto cpus = variables.plain_number("SLURM_CPUS_PER_TASK");
-  const std::int64_t all = std::int64_t{cpus.value_or(1)} * std::max(tasks, 1);
-  if (cpus || tasks > 1) start.words.push_back("--cpus-per-task=" + std::to_string(all));
+  if (const auto cpus = cpus_of_all(variables, tasks))
+    start.words.push_back("--cpus-per-task=" + std::to_string(*cpus));
   if (tasks > 1) start.workers = tasks;
+  if (std::string option = option_for_all_gpus(variables); tasks > 1 && !option.empty())
+    start.words.push_back(std::move(option));
   return start;
 }
 

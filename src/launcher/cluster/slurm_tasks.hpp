@@ -26,6 +26,10 @@ struct TaskRun {
 // Nodes have different numbers.
 [[nodiscard]] bool is_uneven(const std::vector<TaskRun>& runs);
 
+// Of srun, for a step of one task on a node, if the job gives GPUs to each of its tasks; else
+// empty.
+[[nodiscard]] std::string option_for_all_gpus(const Variables& variables);
+
 // What starts one drun on each of so many nodes, with all the CPUs that the tasks had, and as many
 // workers. If the numbers differ, no number of CPUs fits all nodes: the step then gets all.
 [[nodiscard]] StartCommand one_each(const Variables& variables, const std::string& nodes,

@@ -50,7 +50,10 @@ Said what_is_said(const cli::GivenFlags& flags) {
   }
   said.alone = flags.on("standalone") || flags.find("local-nodes") != nullptr ||
                is_private(flags) || (max_nodes == 1 && replica_groups(flags) == 0);
-  said.endpoint = is_given(flags, "rdzv-endpoint") || is_given(flags, "master-addr");
+  // A cluster of etcd is no node of the job.
+  const cli::Setting* backend = filled(flags, "rdzv-backend");
+  said.endpoint = is_given(flags, "rdzv-endpoint") || is_given(flags, "master-addr") ||
+                  (backend != nullptr && backend->value.starts_with("etcd"));
   const cli::Setting* conf = flags.find("rdzv-conf");
   said.rank = is_given(flags, "node-rank") || (conf != nullptr && parse_conf(*conf).rank);
   said.id = is_given(flags, "rdzv-id");
@@ -221,9 +224,11 @@ Inferred infer_place(cli::GivenFlags& flags, bool launch,
   }
   if (!allocation->refusal.empty())
     throw cli::UsageError(allocation->refusal +
-                          (again ? "; drun has done so, and in what was started the variables of "
-                                   "the step (SLURM_STEP_ID) are missing"
-                                 : "; --nnodes 1 is a job of this one alone"));
+                          (again && allocation->start
+                               ? "; drun has done so, and in what was started the variables "
+                                 "of the step (SLURM_STEP_ID) are missing"
+                           : again ? "; drun itself has started this step"
+                                   : "; --nnodes 1 is a job of this one alone"));
   Inferred result;
   if (!allocation->note.empty()) result.notes.push_back(allocation->note);
   if (!said.nodes) require(*allocation, allocation->nodes, "--nnodes");

@@ -36,10 +36,12 @@ bool is_one_of(std::string_view name, const auto& names) {
 }
 
 // Nothing but --launcher srun: on all nodes of the allocation.
-std::vector<hosts::Host> hosts_of_allocation(const std::vector<std::string>& nodes) {
+std::vector<hosts::Host> hosts_of_allocation(const cluster::StepNodes& nodes) {
   std::vector<hosts::Host> result;
-  for (const std::string& node : nodes)
-    result.push_back({node, std::nullopt, std::nullopt});
+  for (std::size_t i = 0; i < nodes.hosts.size(); ++i) {
+    const bool said = !nodes.tasks.empty();
+    result.push_back({nodes.hosts[i], said ? std::optional(nodes.tasks[i]) : std::nullopt, {}});
+  }
   return result;
 }
 
@@ -217,6 +219,10 @@ std::optional<hosts::StartPlan> plan_start(cli::CommandLine& given, bool launch,
     if (!nodes) refuse(*command, nodes.error().what());
     if (list == nullptr) plan.hosts = hosts_of_allocation(*nodes);
     if (list == nullptr) list = command;
+    const auto about_gpus = [](const std::string& word) { return word.starts_with("--gpus"); };
+    if (!nodes->srun_option.empty() &&
+        std::none_of(launcher->words.begin(), launcher->words.end(), about_gpus))
+      launcher->words.insert(launcher->words.begin() + 1, nodes->srun_option);
   }
   const std::string from = list->shown;
   const std::size_t each = hosts_of_a_group(flags, plan.hosts.size());

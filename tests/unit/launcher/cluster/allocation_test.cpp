@@ -251,6 +251,35 @@ TEST(PlaceTest, OutsideOfStepsSlurmRefuses) {
       "Slurm refuses: the job has 3 nodes (SLURM_JOB_NUM_NODES), and drun was started on one "
       "of them, by no srun; start it on each: env -u SLURM_NTASKS_PER_GPU srun --nodes=3 "
       "--ntasks=3 --ntasks-per-node=1 --cpus-per-task=2 drun --nproc-per-node 2 ...");
+  // The step has all that the tasks have together.
+  const std::string refused =
+      "Slurm refuses: the job has 3 nodes (SLURM_JOB_NUM_NODES), and drun was started on one "
+      "of them, by no srun; start it on each: ";
+  const std::string each = "srun --nodes=3 --ntasks=3 --ntasks-per-node=1";
+  const Environment two = Environment{"SLURM_TASKS_PER_NODE=2(x3)", "SLURM_NTASKS=6"} + batch;
+  EXPECT_EQ(found(two + Environment{"SLURM_GPUS_PER_TASK=1", "SLURM_GPUS_ON_NODE=2"}),
+            refused + "env -u SLURM_GPUS_PER_TASK " + each +
+                " --cpus-per-task=2 --gpus-per-node=2 drun --nproc-per-node 2 ...");
+  EXPECT_EQ(found(two + Environment{"SLURM_TRES_PER_TASK=cpu:1,gres/gpu:2", "SLURM_GPUS_ON_NODE=4",
+                                    "SLURM_GPUS_PER_TASK=2"}),
+            refused + "env -u SLURM_GPUS_PER_TASK -u SLURM_TRES_PER_TASK " + each +
+                " --cpus-per-task=2 --gpus-per-node=4 drun --nproc-per-node 2 ...");
+  EXPECT_EQ(found(two + Environment{"SLURM_TRES_PER_TASK=cpu:1", "SLURM_GPUS_ON_NODE=4"}),
+            refused + each + " --cpus-per-task=2 drun --nproc-per-node 2 ...");
+  EXPECT_EQ(found(batch + Environment{"SLURM_GPUS_PER_TASK=2", "SLURM_GPUS_ON_NODE=2"}),
+            refused + "env -u SLURM_GPUS_PER_TASK " + each + " drun ...");
+  EXPECT_EQ(found(two + Environment{"SLURM_CPUS_PER_GPU=2"}),
+            refused + each + " --cpus-per-task=16 drun --nproc-per-node 2 ...");
+  EXPECT_EQ(found(Environment{"SLURM_JOB_CPUS_PER_NODE=4(x2),8"} +
+                  (two + Environment{"SLURM_CPUS_PER_GPU=2"})),
+            refused + each + " drun --nproc-per-node 2 ...");
+  EXPECT_EQ(found(two + Environment{"SLURM_CPUS_PER_GPU=2", "SLURM_CPUS_PER_TASK=3"}),
+            refused + each + " --cpus-per-task=6 drun --nproc-per-node 2 ...");
+  EXPECT_EQ(found(two + Environment{"SLURM_DISTRIBUTION=arbitrary", "SLURM_HOSTFILE=/tmp/h"}),
+            refused + "env -u SLURM_DISTRIBUTION -u SLURM_HOSTFILE " + each +
+                " --cpus-per-task=2 drun --nproc-per-node 2 ...");
+  EXPECT_EQ(found(two + Environment{"SLURM_DISTRIBUTION=block"}),
+            refused + each + " --cpus-per-task=2 drun --nproc-per-node 2 ...");
   // sbatch --nodes=3 --exclusive: what the nodes have, and nobody has asked for.
   EXPECT_EQ(found(asked - "SLURM_NTASKS"), refusal + " drun ...");
   EXPECT_EQ(found(batch + Environment{"SLURM_CPUS_PER_TASK=4"}),

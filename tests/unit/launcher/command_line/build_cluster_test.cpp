@@ -241,6 +241,15 @@ TEST(ClusterOptionsTest, OutsideOfStepsDrunStartsItselfOnEachNode) {
   EXPECT_EQ(instead("", {"DRUN_ROUND=1"}), "");
 }
 
+TEST(ClusterOptionsTest, ANodeOfTheJobIsNoMemberOfEtcd) {
+  for (const std::string backend : {"etcd", "etcd-v2", "etcd-v3"}) {
+    EXPECT_THAT(meaning("--rdzv-id x --rdzv-backend " + backend, kStep),
+                HasSubstr("name the cluster's members: --rdzv-endpoint"));
+    EXPECT_THAT(meaning("--rdzv-id x --rdzv-endpoint e1 --rdzv-backend " + backend, kStep),
+                StartsWith("etcd etcd at e1:2379 x rank "));
+  }
+}
+
 TEST(ClusterOptionsTest, UnevenTasksLeaveTheNumberOfWorkersToTheUser) {
   const Environment uneven{"SLURM_TASKS_PER_NODE=2(x3),1", "SLURM_NTASKS=7",
                            "SLURM_CPUS_PER_TASK=2", "SLURM_JOB_NODELIST=n[1-4]"};

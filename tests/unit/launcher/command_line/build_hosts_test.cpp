@@ -87,6 +87,33 @@ TEST(BuildHostsTest, SrunStartsThemOnTheNodesOfAnAllocation) {
               HasSubstr("srun --het-group=0-1 --ntasks-per-node=1 drun ..."));
 }
 
+TEST(BuildHostsTest, SrunsNodesHaveAsManyWorkersAsTheJobHasTasksThere) {
+  std::vector<std::string> job{"SLURM_JOB_ID=1", "SLURM_JOB_NUM_NODES=3", "SLURM_NTASKS=5",
+                               "SLURM_JOB_NODELIST=n[1-3]", "SLURM_TASKS_PER_NODE=2(x2),1"};
+  EXPECT_THAT(told("--launcher srun", 0, job), HasSubstr("--nproc-per-node=2 "));
+  EXPECT_THAT(told("--launcher srun", 2, job), HasSubstr("--nproc-per-node=1 "));
+  EXPECT_THAT(told("--launcher srun --nproc-per-node 4", 0, job),
+              Not(HasSubstr("--nproc-per-node=2 ")));
+  EXPECT_THAT(told("--launcher srun -H n1", 0, job), Not(HasSubstr("--nproc-per-node")));
+  job[2] = "SLURM_CPUS_PER_TASK=1";  // nobody has asked for so many tasks
+  EXPECT_THAT(told("--launcher srun", 0, job), Not(HasSubstr("--nproc-per-node")));
+}
+
+// srun would give the step the GPUs of one task of the job's.
+TEST(BuildHostsTest, SrunsStepsHaveAllGpusOfTheirNode) {
+  const std::vector<std::string> job{"SLURM_JOB_ID=1",        "SLURM_JOB_NUM_NODES=2",
+                                     "SLURM_NTASKS=4",        "SLURM_JOB_NODELIST=n[1-2]",
+                                     "SLURM_GPUS_PER_TASK=1", "SLURM_TASKS_PER_NODE=2(x2)",
+                                     "SLURM_GPUS_ON_NODE=2"};
+  const auto words = [&job](const std::string& launcher) {
+    const auto parsed =
+        parse_options({"drun", "--launcher", launcher, "./train"}, job, test::made_up_machine());
+    return parsed.options->start->launcher.words;
+  };
+  EXPECT_THAT(words("srun"), ElementsAre("srun", "--gpus-per-node=2"));
+  EXPECT_THAT(words("srun --gpus-per-node=1"), ElementsAre("srun", "--gpus-per-node=1"));
+}
+
 TEST(BuildHostsTest, NoSchedulerIsAsked) {
   const std::vector<std::string> step{"SLURM_JOB_ID=1", "SLURM_JOB_NUM_NODES=4",
                                       "SLURM_JOB_NODELIST=n[1-4]"};
