@@ -30,11 +30,13 @@ std::string random_uuid() {
 
 // As the shell calls it, if that is true: what its links lead to may be called otherwise elsewhere.
 std::string working_directory() {
+  std::error_code removed;
   std::error_code ignored;
-  const std::filesystem::path here = std::filesystem::current_path();
+  const std::filesystem::path here = std::filesystem::current_path(removed);
   const std::string shells = environment_variable(own_environment(), "PWD").value_or("");
-  if (shells.starts_with('/') && std::filesystem::equivalent(shells, here, ignored)) return shells;
-  return here;
+  const bool is_path = shells.starts_with('/');
+  if (is_path && (removed || std::filesystem::equivalent(shells, here, ignored))) return shells;
+  return removed ? "/" : here;
 }
 
 }  // namespace

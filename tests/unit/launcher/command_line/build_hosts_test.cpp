@@ -1,10 +1,14 @@
 // -H, --hostfile: what each agent is told, and what is refused before anybody is started.
+#include <cstdlib>
+#include <filesystem>
+
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include "launcher/command_line/parse.hpp"
 #include "launcher/hosts/start_plan.hpp"
 #include "support/options_support.hpp"
+#include "support/temporary_directory.hpp"
 
 namespace drun::launcher {
 namespace {
@@ -112,6 +116,22 @@ TEST(BuildHostsTest, SrunsStepsHaveAllGpusOfTheirNode) {
   };
   EXPECT_THAT(words("srun"), ElementsAre("srun", "--gpus-per-node=2"));
   EXPECT_THAT(words("srun --gpus-per-node=1"), ElementsAre("srun", "--gpus-per-node=1"));
+}
+
+// The hosts have it, perhaps.
+TEST(BuildHostsTest, AFolderThatIsGoneHereIsNamedAsTheShellDoes) {
+  const std::filesystem::path before = std::filesystem::current_path();
+  const drun::test::TemporaryDirectory around;
+  const std::string folder = around.file("gone");
+  std::filesystem::create_directory(folder);
+  std::filesystem::current_path(folder);
+  ASSERT_EQ(::setenv("PWD", folder.c_str(), 1), 0);
+  EXPECT_EQ(this_host().working_directory(), folder);
+  std::filesystem::remove(folder);
+  EXPECT_EQ(this_host().working_directory(), folder);
+  ASSERT_EQ(::setenv("PWD", ".", 1), 0);
+  EXPECT_EQ(this_host().working_directory(), "/");
+  std::filesystem::current_path(before);
 }
 
 TEST(BuildHostsTest, NoSchedulerIsAsked) {
