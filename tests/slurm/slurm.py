@@ -65,6 +65,8 @@ def check_scripts(slurm, _):
         "a job of a GPU for each task": (f"#!/bin/sh\n#SBATCH --nodes=4 --ntasks-per-node=2 --gpus-per-task=1\n"
                                          f"drun --max-restarts 0 sh -c '[ $SLURM_GPUS_ON_NODE = 2 ] && exec {hello[5:]}'\n",
                                          "env -u SLURM_GPUS_PER_TASK srun --nodes=4 "),
+        "a script that was submitted in a step": (f"{HEAD}export SLURM_STEP_ID=0 SLURM_STEP_NODELIST=n1 SLURM_STEP_NUM_NODES=1\n{DRUN}\n",
+                                                  "srun --nodes=4 --ntasks=4 --ntasks-per-node=1 --export=ALL drun ..."),
         "an elastic job": (f"{HEAD}drun --nnodes 2:4 --rdzv-conf last_call_timeout=60 {DRUN[5:]}\n", "--no-kill --kill-on-bad-exit=0 drun ..."),
     }
     for what, job in [(what, slurm.submit(script)) for what, (script, _) in scripts.items()]:

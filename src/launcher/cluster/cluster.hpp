@@ -1,6 +1,6 @@
 // Where a job runs, from the variables of the scheduler that started this process: how many nodes,
 // which of them this is, where they can meet. A pure function of an environment and of the files
-// that it names; no name server, no network and no scheduler is asked.
+// that it reads; no name server, no network and no scheduler is asked.
 #pragma once
 
 #include <functional>
@@ -48,7 +48,8 @@ struct Allocation {
 
 struct SchedulerInput {
   std::vector<std::string> environment;  // "NAME=value"
-  // The error says why the file cannot be read. It may be asked for files that the variables name.
+  // The error says why the file cannot be read. It may be asked for files that the variables name,
+  // and for what /proc says of this process's ancestors.
   std::function<Result<std::string>(const std::string& path)> read_file;
   std::string host_name;     // this machine's
   bool nodes_given = false;  // the user says how many nodes take part

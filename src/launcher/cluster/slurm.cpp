@@ -4,8 +4,11 @@
 #include <cstddef>
 #include <cstdint>
 #include <numeric>
+#include <string_view>
 #include <utility>
 
+#include "base/process_files.hpp"
+#include "base/split.hpp"
 #include "base/whole_number.hpp"
 #include "launcher/cluster/hostlist.hpp"
 #include "launcher/cluster/slurm_tasks.hpp"
@@ -148,6 +151,40 @@ Allocation outside_of_steps(const Variables& variables) {
   return allocation;
 }
 
+// What the nearest slurmstepd among this process's ancestors serves, as its title says:
+// "4711.batch" or "4711.0". Empty: none can be seen, as from within a container.
+std::string nearest_step(const SchedulerInput& around) {
+  constexpr std::string_view kTitle = "slurmstepd: [";
+  constexpr int kMostAncestors = 100;
+  if (!around.read_file) return "";
+  std::string process = "self";
+  for (int i = 0; i < kMostAncestors; ++i) {
+    const auto stat = around.read_file("/proc/" + process + "/stat");
+    if (!stat) return "";
+    std::string_view fields = stat_from_state(*stat);
+    (void)take_until(fields, ' ');  // its state; then its parent
+    process = take_until(fields, ' ');
+    const auto title = around.read_file("/proc/" + process + "/cmdline");
+    if (!title) return "";
+    if (!title->starts_with(kTitle)) continue;
+    const auto end = title->find(']');
+    return end == std::string::npos ? "" : title->substr(kTitle.size(), end - kTitle.size());
+  }
+  return "";
+}
+
+// sbatch and salloc hand on what they find: in a script that was submitted in a step there are the
+// variables of that step, which is one of another job.
+bool are_left_over(const Variables& variables) {
+  const std::string step = nearest_step(variables.around());
+  const auto dot = step.find('.');
+  const auto job = whole_number<std::uint64_t>(std::string_view(step).substr(0, dot));
+  if (dot == std::string::npos || !job) return false;
+  if (!whole_number<std::uint32_t>(std::string_view(step).substr(dot + 1))) return true;
+  const auto own = variables.find(variables.has("SLURM_JOB_ID") ? "SLURM_JOB_ID" : "SLURM_JOBID");
+  return own && whole_number<std::uint64_t>(*own) != job && !variables.has("SLURM_HET_SIZE");
+}
+
 // The list must be one that this node is in.
 std::string why_not_ours(const Variables& variables, const std::vector<std::string>& hosts,
                          const std::string& nodes) {
@@ -196,7 +233,7 @@ std::optional<Allocation> slurm(const Variables& variables) {
   if (!job_id(variables) && !variables.has("SLURM_STEP_ID") && !parts) return std::nullopt;
   const auto step_text = variables.find("SLURM_STEP_ID");
   const auto step = step_text ? whole_number<std::uint32_t>(*step_text) : std::nullopt;
-  if ((!step_text && !parts) || (step && *step >= kFirstSpecialStep))
+  if ((!step_text && !parts) || (step && *step >= kFirstSpecialStep) || are_left_over(variables))
     return outside_of_steps(variables);
   Allocation allocation;
   allocation.scheduler = "Slurm";
@@ -242,7 +279,7 @@ Result<StepNodes> nodes_for_steps(const SchedulerInput& around) {
         "this is no job of Slurm (SLURM_JOB_ID is not set): begin one with salloc or sbatch");
   const auto step = variables.find("SLURM_STEP_ID");
   const auto number = step ? whole_number<std::uint32_t>(*step) : std::nullopt;
-  if (number && *number < kFirstSpecialStep)
+  if (number && *number < kFirstSpecialStep && !are_left_over(variables))
     return missing("an srun has started this drun already (" + variables.shown("SLURM_STEP_ID") +
                    "): leave out one of the two");
   const Components parts = components_of(variables);

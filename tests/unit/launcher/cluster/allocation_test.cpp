@@ -233,6 +233,29 @@ TEST(PlaceTest, OneNodeOfSlurmIsOneNode) {
   EXPECT_EQ(found({"SLURM_JOB_ID=1", "SLURM_NNODES=1"}), "Slurm: one node");
 }
 
+// sbatch and salloc, called in a step, leave its variables to what they start.
+TEST(PlaceTest, VariablesOfAStepAroundTheJobAreNotItsOwn) {
+  const auto under = [](const std::string& title, const Environment& environment) {
+    return found(environment, {.files = {{"/proc/self/stat", "77 (drun (a) ) S 76 77 77"},
+                                         {"/proc/76/cmdline", std::string("bash\0script\0", 12)},
+                                         {"/proc/76/stat", "76 (bash) S 75 77 77"},
+                                         {"/proc/75/cmdline", title},
+                                         {"/proc/75/stat", "75 (x) S 1 77 77"},
+                                         {"/proc/1/cmdline", "init"},
+                                         {"/proc/1/stat", "1 (init) S 0 1 1"}}});
+  };
+  const std::string refused =
+      "Slurm refuses: the job has 3 nodes (SLURM_JOB_NUM_NODES), and drun was started on one of "
+      "them, by no srun; ";
+  for (const char* title : {"slurmstepd: [4711.batch]", "slurmstepd: [4711.interactive]",
+                            "slurmstepd: [4711.extern]", "slurmstepd: [4710.0]"})
+    EXPECT_THAT(under(title, kStep), StartsWith(refused)) << title;
+  for (const char* title : {"slurmstepd: [4711.0]", "slurmstepd: [4711.0", "slurmstepd: []",
+                            "slurmstepd: [a.batch]", "sshd: me", ""})
+    EXPECT_EQ(under(title, kStep), kStepFound) << title;
+  EXPECT_EQ(under("slurmstepd: [4711.0]", Environment{"SLURM_HET_SIZE="} + kStep), kStepFound);
+}
+
 TEST(PlaceTest, OutsideOfStepsSlurmRefuses) {
   const std::string refusal =
       "Slurm refuses: the job has 3 nodes (SLURM_JOB_NUM_NODES), and drun was started on one of "
