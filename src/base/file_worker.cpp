@@ -136,7 +136,6 @@ void FileWorker::begin(Time now) {
     bench_->asking.clear();
     bench_->steps = 0;
     bench_->finished = false;
-    bench_->failed.reset();
   }
   if (!fresh) return bench_->wake.notify_one();
   const SignalBlock block;

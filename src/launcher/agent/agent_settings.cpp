@@ -50,7 +50,6 @@ OutputOptions output_options(const Options& options, const std::string& host_nam
   }
   result.terminal = true;
   result.quiet = options.quiet;
-  result.tail_lines = options.output.tail_lines;
   return result;
 }
 

@@ -121,7 +121,6 @@ std::optional<LineScheduler::Turn> LineScheduler::next(Time now) {
   const bool newline = unfinished && !line_.too_long && !over_bar && !own;
   if (open_line_owner_ != nullptr) open_line_owner_->was_cut = true;
   open_line_owner_ = nullptr;
-  owner_left_ = false;
   return give_turn(*slot, newline);
 }
 

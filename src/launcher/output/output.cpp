@@ -79,7 +79,7 @@ class Output::Impl {
     }
     if (route.nothing) return open_nothing();
 
-    auto stream = std::make_unique<Stream>(loop().pool(), error ? options_.tail_lines : 0);
+    auto stream = std::make_unique<Stream>(loop().pool(), error ? options_.choices.tail_lines : 0);
     stream->worker = label.worker;
     stream->rank = label.rank;
     stream->is_error = error;
@@ -110,7 +110,8 @@ class Output::Impl {
                         std::none_of(command->streams.begin(), command->streams.end(),
                                      [](const Stream* stream) { return stream->is_error; });
     if (direct) {
-      const std::function<Lines()> read = [path = logs->second[1], count = options_.tail_lines] {
+      const std::function<Lines()> read = [path = logs->second[1],
+                                           count = options_.choices.tail_lines] {
         return tail_of_file(path, count);
       };
       return look(read).value_or(Lines{});

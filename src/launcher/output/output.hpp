@@ -18,10 +18,9 @@
 namespace drun::launcher {
 
 struct OutputOptions {
-  bool terminal = false;        // workers get pseudo-terminals if drun's own stream is a terminal
-  std::size_t tail_lines = 20;  // of each worker's stderr, kept for the failure report
-  bool quiet = false;           // nothing below an error is said: that a reader has left is none
-  OutputChoices choices;        // log files, prefixes, filters; `tail_lines` above counts
+  bool terminal = false;  // workers get pseudo-terminals if drun's own stream is a terminal
+  bool quiet = false;     // nothing below an error is said: that a reader has left is none
+  OutputChoices choices;  // log files, prefixes, filters, lines of stderr to keep
 
   std::string run_id = "none";  // names the folder of the logs
   std::string host;             // ${hostname}

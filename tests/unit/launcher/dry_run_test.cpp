@@ -73,6 +73,9 @@ TEST(DryRunTest, AnElasticNodeShowsWhatTheRendezvousWillDecide) {
 TEST(DryRunTest, LocalNodesAreAllShown) {
   expect_golden("command_line/dry_run_local_nodes.txt",
                 dry_run(options_of("--local-nodes 2 --nproc-per-node 2 ./train")));
+  const std::string text = dry_run(options_of("--local-nodes 3 --nnodes 1:4 ./train"));
+  EXPECT_THAT(text, HasSubstr("nodes:    3, 1 worker each\n")) << "as many as were asked for";
+  EXPECT_THAT(text, HasSubstr("  WORLD_SIZE=3\n"));
 }
 
 TEST(DryRunTest, DevicesAreShown) {

@@ -237,6 +237,10 @@ TEST_F(BackendSuccessionTest, TheHostOfALaterStoreTellsWhereItIs) {
            agents_.back()->link_events.back().generation == 2;
   })) << said_;
   EXPECT_FALSE(agents_.back()->link_events.back().hosting);
+  const auto place = agents_.back()->link().moved_to();
+  ASSERT_TRUE(place) << "it is said where the store is";
+  EXPECT_NE(place->port, options_.endpoint.port);
+  EXPECT_EQ(place, agent(1).link().moved_to());
   expect_one_store();
 }
 

@@ -1,10 +1,15 @@
 #include "launcher/agent/agent_settings.hpp"
 
+#include <chrono>
 #include <csignal>
+#include <cstdint>
+#include <string>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "base/unix_time.hpp"
+#include "launcher/backend/backend_settings.hpp"
 #include "launcher/signals/agent_signals.hpp"
 #include "launcher/watch/hang_watch.hpp"
 #include "rendezvous/documents.hpp"
@@ -14,6 +19,12 @@ namespace {
 
 using std::chrono::seconds;
 using testing::ElementsAre;
+
+// What is between the two clocks.
+std::int64_t offset_now_ms() {
+  const auto steady = std::chrono::steady_clock::now().time_since_epoch();
+  return unix_ms() - std::chrono::duration_cast<std::chrono::milliseconds>(steady).count();
+}
 
 TEST(AgentSettingsTest, TellsTheOthersWhoThisNodeIs) {
   Options options;
@@ -94,6 +105,94 @@ TEST(AgentSettingsTest, WhatBecomesOfAHangIsTheSameOnAllNodes) {
   EXPECT_EQ(rendezvous_config(options, {}, seconds(9)).agreement.at("on-hang"), "stop");
   options.on_hang = OnHang::Report;
   EXPECT_EQ(rendezvous_config(options, {}, seconds(9)).agreement.at("on-hang"), "report");
+}
+
+TEST(AgentSettingsTest, HandsOverWhatTheUserSaysOfTheMachines) {
+  Options options;
+  options.max_nodes = 4;
+  options.exclude_after = 5;
+  options.excluded_hosts = {{"bad1", "its disk"}, {"bad2", "its fan"}};
+  options.hang_timeout = seconds(60);
+  options.conf.successors = 3;
+  options.conf.quorum = 2;
+  options.conf.keep_alive_interval = seconds(4);
+  options.local_node = 0;
+  options.endpoints = {{"a", 1}, {"b", 2}, {"c", 3}};
+  NodeIdentity node;
+  node.successor_port = 4'712;
+  node.listed = 2;
+  const auto config = rendezvous_config(options, node, seconds(9));
+  EXPECT_EQ(config.exclude_after, 5);
+  EXPECT_EQ(config.excluded_hosts, options.excluded_hosts);
+  EXPECT_EQ(config.hang_timeout, seconds(60));
+  EXPECT_EQ(config.successors, successors(options));
+  EXPECT_EQ(config.successor_port, 4'712);
+  EXPECT_EQ(config.listed, 2);
+  EXPECT_EQ(config.keep_alive, keep_alive(options, false));
+  EXPECT_GT(config.search_timeout, config.keep_alive) << "the link gives up before";
+  EXPECT_TRUE(config.stands_at_once);
+  EXPECT_EQ(config.agreement.at("rdzv-endpoint"), meeting_place(options));
+  EXPECT_EQ(config.agreement.at("rdzv-conf"),
+            "successors=" + std::to_string(config.successors) + ",quorum=2");
+  EXPECT_NEAR(static_cast<double>(config.unix_offset_ms), static_cast<double>(offset_now_ms()),
+              60'000);
+  const auto plain = rendezvous_config({}, {}, seconds(9));
+  EXPECT_EQ(plain.hang_timeout, seconds(0));
+  EXPECT_FALSE(plain.stands_at_once);
+  EXPECT_FALSE(plain.agreement.contains("rdzv-endpoint"));
+  EXPECT_EQ(plain.agreement.at("rdzv-conf"), "successors=" + std::to_string(plain.successors));
+}
+
+// A job of one node has no rank to wish for.
+TEST(AgentSettingsTest, TheOnlyNodeIsTheFirst) {
+  Options options;
+  options.node_rank = 3;
+  options.node_rank_is_wish = true;
+  const auto config = rendezvous_config(options, {}, seconds(9));
+  EXPECT_EQ(config.node_rank, 0);
+  EXPECT_FALSE(config.node_rank_is_wish);
+}
+
+TEST(AgentSettingsTest, NodesOfOneJobHaveTheSameFrameworks) {
+  const auto agreed = [](bool mpi, bool tensorflow) {
+    Options options;
+    options.frameworks.mpi = mpi;
+    options.frameworks.tensorflow = tensorflow;
+    const auto config = rendezvous_config(options, {}, seconds(9));
+    const auto found = config.agreement.find("framework");
+    return found == config.agreement.end() ? "" : found->second;
+  };
+  EXPECT_EQ(agreed(false, false), "");
+  EXPECT_EQ(agreed(true, false), "mpi");
+  EXPECT_EQ(agreed(false, true), "tensorflow");
+  EXPECT_EQ(agreed(true, true), "mpi,tensorflow");
+}
+
+TEST(AgentSettingsTest, NodesThatAreSortedOutAreComparedByAll) {
+  Options options;
+  options.preflight = Preflight::Strict;
+  EXPECT_FALSE(rendezvous_config(options, {}, seconds(9)).unfit) << "there are no others";
+  options.max_nodes = 2;
+  EXPECT_TRUE(rendezvous_config(options, {}, seconds(9)).unfit);
+  EXPECT_EQ(rendezvous_config(options, {}, seconds(9)).agreement.at("preflight"), "strict");
+  options.preflight = Preflight::Warn;
+  EXPECT_FALSE(rendezvous_config(options, {}, seconds(9)).unfit);
+  EXPECT_FALSE(rendezvous_config(options, {}, seconds(9)).agreement.contains("preflight"));
+}
+
+TEST(AgentSettingsTest, HandsOverWhatTheUserSaysOfTheOutput) {
+  Options options;
+  options.run_id = "job17";
+  options.quiet = true;
+  options.output.tail_lines = 7;
+  options.output.fold = true;
+  const auto output = output_options(options, "node7");
+  EXPECT_EQ(output.run_id, "job17");
+  EXPECT_EQ(output.host, "node7");
+  EXPECT_TRUE(output.terminal);
+  EXPECT_TRUE(output.quiet);
+  EXPECT_EQ(output.choices.tail_lines, 7U);
+  EXPECT_TRUE(output.choices.fold);
 }
 
 // What a node does before the grace of its workers begins.

@@ -16,6 +16,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "drun/version.hpp"
 #include "support/temporary_directory.hpp"
 
 namespace drun::launcher {
@@ -138,6 +139,7 @@ TEST_F(EventReporterTest, TheFirstSaysWhatTheJobIs) {
   options_.role = "trainer";
   EventReporter reporter(io_, options_, "node7");
   reporter.begin();
+  EXPECT_EQ(reporter.memory().list().front()->version, DRUN_VERSION_STRING);
   EXPECT_EQ(text(*reporter.memory().list().front()),
             "agent_started rdzv_backend=c10d endpoint=node0:29400 nnodes=2:4 local_world_size=2 "
             "max_restarts=3 role=trainer");
