@@ -44,6 +44,29 @@ TEST(FileWorkerTest, WorkIsDoneInAnotherThreadAndInOrder) {
   EXPECT_FALSE(worker.next_deadline());
 }
 
+// Whoever looks too early finds nothing of the work before.
+TEST(FileWorkerTest, WorkIsDeliveredOnceItIsDone) {
+  FileWorker worker;
+  std::promise<void> go_on;
+  std::string heard;
+  const auto may = go_on.get_future().share();
+  for (const bool waits : {false, true})
+    worker.ask<std::string>(
+        kNever,
+        [waits, may]() -> std::string {
+          if (!waits) throw std::system_error(EACCES, std::generic_category(), "create folder /x");
+          may.wait();
+          return "second";
+        },
+        [&](const Result<std::string>& result) { heard += result ? *result : "first "; });
+  serve(worker);
+  worker.deliver(std::chrono::steady_clock::now());
+  EXPECT_EQ(heard, "first ");
+  go_on.set_value();
+  serve(worker);
+  EXPECT_EQ(heard, "first second");
+}
+
 TEST(FileWorkerTest, WhatWorkThrowsIsItsResult) {
   FileWorker worker;
   Result<int> heard = 1;
