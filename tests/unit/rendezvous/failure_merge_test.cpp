@@ -122,5 +122,22 @@ TEST(TellTogetherTest, OfManyWordsTheLowestRanksAreListedAndTheRestIsCounted) {
   EXPECT_EQ(whole.unlisted, 2 * kNodes - 1 - static_cast<int>(kMaxFailureGroups));
 }
 
+// For a store that takes little: who failed first is all that is told of ranks.
+TEST(WithoutDetailsTest, TheOthersAreCountedOnly) {
+  FailureSummary failure = failed(0, 3);
+  failure.traceback = "long";
+  failure.tail = {"longer"};
+  failure.unlisted = 5;
+  add_failed(failure.others, {1, 2}, "exit code 1", "one");
+  add_failed(failure.others, {4, 4}, "exit code 1", "another");
+  const auto brief = without_details(failure);
+  EXPECT_EQ(brief.rank, 0);
+  EXPECT_EQ(brief.exit_code, 3);
+  EXPECT_EQ(brief.traceback, "");
+  EXPECT_TRUE(brief.tail.empty());
+  EXPECT_TRUE(brief.others.empty());
+  EXPECT_EQ(brief.unlisted, 8);
+}
+
 }  // namespace
 }  // namespace drun::rendezvous

@@ -1291,6 +1291,30 @@ TEST_F(LeaderTest, AStoreThatTakesNothingEndsTheJobAndDeposesNobody) {
   EXPECT_EQ(outcome->text, "the store does not take what drun writes: the store is full");
 }
 
+TEST_F(LeaderTest, WhoIsRefusedIsToldOfOnceTheStoreHasIt) {
+  begin(config(2));
+  commits();
+  snapshot(Found(config_).member("me").member("b", [](MemberDocument& d) { d.version = 99; }));
+  leader_->advance(kNow);
+  const auto refused = [this] {
+    std::vector<std::string> tickets;
+    for (const auto& action : outbox_.take()) {
+      const auto* told = std::get_if<NewsAction>(&action);
+      if (told != nullptr && told->news.what == News::What::Refused) {
+        EXPECT_EQ(told->news.host, "host-b");
+        EXPECT_NE(told->news.reason.find("99"), std::string::npos) << told->news.reason;
+        tickets.push_back(told->news.ticket);
+      }
+    }
+    return tickets;
+  };
+  const auto asked = commits();
+  ASSERT_EQ(asked.size(), 1U);
+  EXPECT_TRUE(refused().empty());
+  leader_->on_commit({asked[0].request, CommitOutcome::Committed, ""}, kNow);
+  EXPECT_EQ(refused(), std::vector<std::string>{"b"});
+}
+
 TEST_F(LeaderTest, HowTheJobEndedIsSaidInFewWordsToAFullStore) {
   begin(config(1));
   commits();

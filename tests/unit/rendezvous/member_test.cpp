@@ -494,6 +494,22 @@ TEST_F(MemberTest, EachAnswerInItsSessionRenewsTheLease) {
   }
 }
 
+// What the store answered in the session before says nothing of this one.
+TEST_F(MemberTest, ANewSessionRenewsNothingByAnAnswerToTheLast) {
+  run(1);
+  member_->on_renewed({now_});
+  member_->on_link_down("connection reset", {}, now_);
+  now_ += Milliseconds(100);
+  member_->on_link_up({Link::NewSession, {}}, now_);
+  for (int i = 0; i < 3; ++i) {
+    advance();
+    EXPECT_FALSE(done().renewed);
+  }
+  member_->on_renewed({now_});
+  advance();
+  EXPECT_EQ(done().renewed, now_);
+}
+
 // The others do not wait for a node that the store does not show, perhaps because it is older.
 TEST_F(MemberTest, WhenTheLinkIsBackTheLeaseIsRenewedOnceTheStoreShowsTheWorkers) {
   struct Case {
@@ -775,6 +791,7 @@ TEST_F(MemberTest, ToldToGoItStopsItsWorkersAndGoesWhenTheStoreKnows) {
 
 TEST_F(MemberTest, ALeaderThatIsToldToGoStaysUntilItKnowsWhoElseIs) {
   begin();
+  advance(Milliseconds(10'000));
   done();
   member_->lead_until(Time{});
   member_->on_leave_requested("received SIGTERM", 143, now_);

@@ -69,6 +69,51 @@ TEST(GatheringTest, BeginsARoundAtOnceWhenFullAndAfterAQuietPeriodWithEnough) {
   }
 }
 
+// Nobody looks at what time brings before it is due.
+TEST(GatheringTest, LooksAgainAtTheEndOfTheQuietPeriodOrOfTheLastCall) {
+  Board board(config(1, 30));
+  const Time begin = board.now();
+  for (int i = 0; i < 20; ++i) {
+    board.join(ticket(i));
+    board.settle();
+    board.state().progress_due = false;  // what is waited for needs no telling
+    EXPECT_EQ(next_deadline(board.state(), board.config()),
+              std::min(board.now() + Milliseconds(2'000), begin + Milliseconds(30'000)));
+    board.pass(Milliseconds(1'500));
+  }
+  EXPECT_EQ(board.phase(), Phase::Gathering);
+}
+
+TEST(GatheringTest, CountsThatOthersRememberAreWrittenAtOnce) {
+  for (const int known : {0, 3}) {
+    Board board(config(2, 2));
+    board.join("a");
+    board.settle();
+    board.state().losses_floor = known;
+    board.state().restarts_floor = known;
+    board.state().round.losses = board.state().round.restart_count = 1;
+    const auto decision = decide(board.state(), board.config(), board.now());
+    EXPECT_EQ(decision.round.losses, std::max(known, 1));
+    EXPECT_EQ(decision.round.restart_count, std::max(known, 1));
+  }
+}
+
+TEST(GatheringTest, AnUnfitNodeIsNotReady) {
+  Board board(config(2, 2));
+  board.join("a");
+  board.join("b", 1);
+  ASSERT_EQ(board.state().ready, 2);
+  Decision decision;
+  decision.round = board.state().round;
+  decision.unfit = {"b", "nobody"};
+  for (int time = 0; time < 2; ++time) {
+    adopt(board.state(), board.config(), decision, board.now());
+    EXPECT_EQ(board.state().ready, 1);
+    EXPECT_EQ(board.state().members.at("b").standing, Standing::Unfit);
+    EXPECT_TRUE(board.state().rank_holders.empty()) << "another may have its rank";
+  }
+}
+
 // It waited for a rank that somebody else had, and was told to stop meanwhile.
 TEST(GatheringTest, AStopOfANodeThatWaitsForItsRankIsNotForgotten) {
   Board board(config(2, 2));
@@ -457,6 +502,21 @@ TEST(RefusalTest, AnotherProtocolOrARankBeyondTheJobIsRefused) {
   const auto decision = board.step();
   EXPECT_EQ(decision.refused.at("a"), "a speaks rendezvous protocol 2, the job 1");
   EXPECT_EQ(decision.refused.at("b"), "b asks for node rank 2, the job has 2 nodes");
+}
+
+TEST(PreparingTest, WhoIsPlannedIsKnownUntilTheRoundRuns) {
+  Board board(config(2, 3));
+  board.join("a");
+  board.join("b");
+  board.pass(Milliseconds(2'000));
+  board.settle();
+  ASSERT_EQ(board.phase(), Phase::Preparing);
+  EXPECT_EQ(board.state().planned.size(), 2U);
+  EXPECT_EQ(next_deadline(board.state(), board.config()), board.now() + kPrepareTimeout);
+  board.prepared(board.state().plan.front().ticket);
+  board.settle();
+  ASSERT_EQ(board.phase(), Phase::Running);
+  EXPECT_TRUE(board.state().planned.empty());
 }
 
 TEST(PreparingTest, RunsWhenTheFirstNodeIsReadyAndIsGivenUpOtherwise) {

@@ -897,7 +897,12 @@ TEST(ControlFsmTest, AVoteIsSaidAtOnceAndTwiceAsOftenAsAHeartbeat) {
   f.run_for(499ms);
   EXPECT_TRUE(f.sent().empty());
   f.run_for(1ms);
-  f.pulse({place(2), {}});
+  f.pulsed(f.pulse({place(2), {}}), 0, place(kNoRank));
+  f.sent();
+  f.events();
+  f.fsm().vote(place(1, 2), f.now());
+  f.pulsed(f.sent().at(0).id, 0, place(kNoRank));
+  EXPECT_TRUE(renewals(f.events()).empty()) << "soon after another, and nothing more is settled";
 }
 
 // Workers of a round with new nodes wait for the word that it is settled.
