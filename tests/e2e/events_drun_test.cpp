@@ -23,6 +23,7 @@ using events::Kind;
 using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::IsEmpty;
+using testing::Not;
 
 class EventsDrunTest : public testing::Test {
  protected:
@@ -172,6 +173,24 @@ TEST_F(EventsDrunTest, AProgramThatCannotBeStartedIsAnEnd) {
   const auto events = read();
   EXPECT_THAT(names(events), ElementsAre("agent_started", "outcome", "agent_ended"));
   EXPECT_EQ(events.back().exit_code, 127);
+}
+
+TEST_F(EventsDrunTest, EachAgentOfAMachineWritesToTheDescriptorThatDrunWasGiven) {
+  for (const std::string several : {"--local-nodes", "--replica-groups"}) {
+    SCOPED_TRACE(several);
+    DrunProcess job({{"/bin/sh", "-c", "exec \"$@\" 6>\"$0\"", file(), drun_path(), several, "2",
+                      "--events", "fd:6", "true"},
+                     {},
+                     {},
+                     false});
+    const auto end = job.finish();
+    EXPECT_EQ(end.code, 0) << end.err;
+    EXPECT_THAT(end.out, Not(HasSubstr("\"event\"")));
+    EXPECT_THAT(end.err, Not(HasSubstr("\"event\"")));
+    const auto events = read();
+    EXPECT_EQ(of(events, Kind::WorkerExited).size(), 2U);
+    EXPECT_EQ(of(events, Kind::AgentEnded).size(), 2U);
+  }
 }
 
 TEST_F(EventsDrunTest, AMistakeInAFlagIsToldAtOnce) {

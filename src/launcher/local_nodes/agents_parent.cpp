@@ -10,6 +10,7 @@
 #include <cstdlib>
 #include <exception>
 #include <optional>
+#include <span>
 #include <string>
 #include <utility>
 
@@ -90,13 +91,16 @@ void block_signals(const std::vector<int>& signals) {
   ::sigprocmask(SIG_BLOCK, &set, nullptr);
 }
 
-void live_as_child(const WorkerStreams& streams, pid_t parent, const std::function<int()>& run) {
+void live_as_child(const Options& options, const WorkerStreams& streams, pid_t parent,
+                   const std::function<int()>& run) {
   ::prctl(PR_SET_PDEATHSIG, SIGKILL);
   if (::getppid() != parent) std::_Exit(exit_code_of_signal(SIGKILL));
   ::setpgid(0, 0);  // a Ctrl-C reaches the parent alone, which passes it on once
   ::dup2(streams.standard_output.get(), STDOUT_FILENO);
   ::dup2(streams.standard_error.get(), STDERR_FILENO);
-  close_descriptors(3, {});  // a store of the parent's among them
+  // A store of the parent's is among them; what --events names is the user's.
+  const int given = options.events.target ? options.events.target->descriptor : -1;
+  close_descriptors(3, std::span(&given, given < 3 ? 0U : 1U));
   int code = kDrunFailed;
   try {
     code = run();

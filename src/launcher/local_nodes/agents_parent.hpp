@@ -28,9 +28,10 @@ namespace drun::launcher {
 [[nodiscard]] std::vector<int> signals_of_parent(const Options& options);
 void block_signals(const std::vector<int>& signals);
 
-// What a process that `parent` has forked does: it dies with it, has these streams and no other
-// descriptor, and ends with what `run` gives, or with kDrunFailed and a line for its exception.
-[[noreturn]] void live_as_child(const WorkerStreams& streams, pid_t parent,
+// What a process that `parent` has forked does: it dies with it, has these streams, the descriptor
+// that its --events names and no other, and ends with what `run` gives, or with kDrunFailed and a
+// line for its exception.
+[[noreturn]] void live_as_child(const Options& options, const WorkerStreams& streams, pid_t parent,
                                 const std::function<int()>& run);
 
 class AgentsParent {

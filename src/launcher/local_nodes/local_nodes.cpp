@@ -31,7 +31,7 @@ using Unannounced = AgentsParent::Unannounced;
 [[noreturn]] void run_node(const Options& options, const WorkerStreams& streams,
                            SharedLogDedup& neighbours, std::atomic<bool>& unannounced,
                            pid_t parent) {
-  live_as_child(streams, parent, [&] {
+  live_as_child(options, streams, parent, [&] {
     try {
       return run_agent(options, &neighbours, &unannounced);
     } catch (...) {

@@ -43,7 +43,7 @@ void tell_lighthouse(std::vector<std::string>& environment, const std::string& a
 [[noreturn]] void run_child(const std::string& name, const Options& options,
                             const WorkerStreams& streams, pid_t parent, const sigset_t& signals,
                             const std::function<int(const Options&)>& run) {
-  live_as_child(streams, parent, [&] {
+  live_as_child(options, streams, parent, [&] {
     // What an agent blocks until it handles it. The starter of other hosts' agents expects none.
     if (options.start) ::sigprocmask(SIG_SETMASK, &signals, nullptr);
     configure_log(options, name);
