@@ -72,7 +72,7 @@ void close(Context& c, Outcome outcome) {
   c.round().reason = outcome.text;
   c.round().waiting.clear();
   if (outcome.exit_code != 0) {
-    const Cause cause = outcome.failure ? Cause::Failure : c.round().cause;
+    const Cause cause = outcome.end == End::Failure ? Cause::Failure : c.round().cause;
     c.history().stop(cause, outcome.text, c.unix_ms(c.now));
   }
   c.history().end(0, c.unix_ms(c.now));
@@ -99,11 +99,15 @@ int job_exit_code(const FailureSummary& root, ExitCodePolicy policy) {
   return root.shell_code();
 }
 
-void close_failed(Context& c) {
+FailureSummary root_with_others(const Context& c) {
   std::vector<const FailureSummary*> all{&c.root().summary};
   for (const Failure& failure : c.state.failures)
     if (failure.ticket != c.root().ticket) all.push_back(&failure.summary);
-  const FailureSummary root = merge_failures(all);
+  return merge_failures(all);
+}
+
+void close_failed(Context& c) {
+  const FailureSummary root = root_with_others(c);
   Outcome outcome;
   outcome.end = End::Failure;
   outcome.exit_code = job_exit_code(root, c.config.exit_code);
@@ -294,6 +298,19 @@ void running(Context& c) {
           c, Cause::Resize,
           std::to_string(s.joiners) + (s.joiners == 1 ? " node has" : " nodes have") + " joined");
   }
+}
+
+// Somebody asked for it. What made the workers stop before is worth knowing all the same; but the
+// signal that drun received may have ended them, too.
+void close_stopped(Context& c, const StopRequest& request) {
+  Outcome outcome{End::Stopped, request.exit_code, request.reason, std::nullopt};
+  const RoundDocument& round = c.state.round;
+  const bool stopping = round.phase == Phase::Stopping && round.cause == Cause::Failure;
+  if (!c.state.failures.empty() && (stopping || round.phase == Phase::Running)) {
+    if (!stopping) choose_root(c);
+    if (c.root().summary.shell_code() != request.exit_code) outcome.failure = root_with_others(c);
+  }
+  close(c, std::move(outcome));
 }
 
 // From then on a write shows whether the nodes that still stop could have said that they are done.
@@ -734,10 +751,9 @@ Decision decide(const State& state, const Config& config, Time now) {
   c.round() = state.round;
   if (state.round.phase == Phase::Closed) return {};
   if (state.stop) {
-    close(c, {End::Stopped, state.stop->exit_code, state.stop->reason, std::nullopt});
+    close_stopped(c, *state.stop);
   } else if (all_leave(c)) {
-    const StopRequest& request = state.leave.value();
-    close(c, {End::Stopped, request.exit_code, request.reason, std::nullopt});
+    close_stopped(c, state.leave.value());
   } else {
     refuse_all(c);
     if (c.round().phase == Phase::Running) running(c);

@@ -456,6 +456,22 @@ TEST(FailureReportTest, NamesThemAtASignalToo) {
   }
 }
 
+TEST(FailureReportTest, CtrlCWhileDrunEndsTheWorkersHidesNoFailure) {
+  const TempDir directory;
+  const std::string report = directory.path() / "report.json";
+  DrunProcess process(
+      Arguments{"--nproc-per-node", "3", "--shutdown-timeout", "6", "--report", report} +
+      shell(deaf_rank_2(directory, "[ $RANK = 1 ] && { echo the reason >&2; exit 9; }")));
+  ASSERT_TRUE(process.wait_for_err(": exit code 9; SIGKILL in ")) << process.err();
+  process.signal(SIGINT);
+  const Finished finished = process.finish();
+  EXPECT_EQ(finished.code, 130);
+  EXPECT_THAT(finished.err, HasSubstr("drun: stopped: received SIGINT\ndrun: failed before: rank 1 "
+                                      "(local rank 1 on "));
+  EXPECT_THAT(finished.err, HasSubstr("  | the reason\n"));
+  EXPECT_THAT(read_file(report), HasSubstr("\"exit_code\": 9"));
+}
+
 // It took the whole grace: that is not to be a riddle.
 TEST(FailureReportTest, NamesThemBeforeARestart) {
   const TempDir directory;

@@ -217,7 +217,7 @@ std::string render_suspicion(std::string_view suspicion, const ReportOptions& op
 
 std::string render_failure(const rendezvous::FailureSummary& root,
                            const std::vector<std::string>& notes, const ReportOptions& options) {
-  std::vector<std::string> head{cause_line("job failed: " + describe(root), options)};
+  std::vector<std::string> head{cause_line(options.title + ": " + describe(root), options)};
   for (const auto& note : notes)
     head.push_back("  " + harmless_line(note, kLineLimit));
 

@@ -15,6 +15,7 @@ namespace drun::launcher {
 
 struct ReportOptions {
   std::string program = "drun";
+  std::string title = "job failed";
   // Lines of the whole block. If there is more, the middle of the traceback, the beginning of the
   // stderr lines and the end of the list of other ranks are left out, and the block says so.
   std::size_t lines = 24;

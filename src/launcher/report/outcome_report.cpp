@@ -24,6 +24,7 @@ void say_failure(const rendezvous::Outcome& outcome, const std::optional<Suspici
                  std::size_t tail_lines, const std::function<void(std::string)>& say) {
   ReportOptions report;
   report.program = log::own_name();
+  if (outcome.end == rendezvous::End::Stopped) report.title = "failed before";
   report.lines = report_lines(tail_lines);
   report.color = log::uses_color();
   if (suspicion) say(render_suspicion(suspicion->text, report));
@@ -68,14 +69,13 @@ void report_outcome(std::size_t tail_lines, const rendezvous::Outcome& outcome, 
   const std::string succeeded = not_told ? describe_succeeded(node.stopped) : "";
   const auto suspicion =
       outcome.failure ? suspect_hang(*outcome.failure, node.stopped) : std::nullopt;
-  if (outcome.failure) {
-    say_failure(outcome, suspicion, tail_lines, say);
-  } else if (outcome.end == rendezvous::End::Stopped &&
-             signal_of_exit_code(outcome.exit_code) != 0) {
+  const bool asked_for = outcome.end == rendezvous::End::Stopped;
+  if (asked_for && signal_of_exit_code(outcome.exit_code) != 0) {
     log::info("stopped: {}", outcome.text);  // a signal asked for it: no failure
-  } else if (outcome.end != rendezvous::End::Success) {
+  } else if (outcome.end != rendezvous::End::Success && (asked_for || !outcome.failure)) {
     log::error("{}", outcome.text);
   }
+  if (outcome.failure) say_failure(outcome, suspicion, tail_lines, say);
   // That the workers are killed when the store is lost is a rule.
   const bool news =
       outcome.end != rendezvous::End::Success && outcome.end != rendezvous::End::StoreLost;

@@ -53,6 +53,7 @@ void Supervision::warn_of_end(Time now, EndNotices::WallTime wall) {
 WorkerNews Supervision::stop(const rendezvous::StopAction& action, Time now) {
   if (leaving()) return {};  // the workers are being ended already
   if (!action.reason.empty()) stop_reason_ = action.reason;
+  signalled_ = action.signal != 0;
   if (action.signal != 0) group_.stop_with(action.signal);
   // A second stop does not lengthen the grace of the first.
   const bool begins = !group_.idle() && !action.immediately && !limits_.in_grace();
@@ -106,8 +107,9 @@ std::optional<Supervision::Time> Supervision::next_deadline(Time now) const {
 }
 
 std::optional<std::string> Supervision::countdown(Time now, bool interactive) const {
-  // With several nodes each says why it stops in a line of its own.
-  return limits_.countdown(now, interactive, spec_.max_nodes == 1 ? stop_reason_ : "");
+  // With several nodes each says why it stops in a line of its own; and who asked for it knows.
+  const bool known = spec_.max_nodes > 1 || (interactive && signalled_);
+  return limits_.countdown(now, interactive, known ? "" : stop_reason_);
 }
 
 WorkerNews Supervision::sweep() {

@@ -112,6 +112,7 @@ class Supervision {
   int restart_count_ = 0;
   std::string last_failure_;  // on this node, in its last round, in full
   std::string stop_reason_;   // short enough for a line of a terminal
+  bool signalled_ = false;    // a signal to drun is that reason
 };
 
 }  // namespace drun::launcher

@@ -37,9 +37,10 @@ std::optional<std::string> TimeLimits::countdown(Time now, bool interactive,
   if (!kill_at_) return std::nullopt;
   const auto left = std::chrono::ceil<std::chrono::seconds>(*kill_at_ - now).count();
   if (left < 0) return std::nullopt;
-  const std::string why = interactive || reason.empty() ? "" : ": " + reason;
-  return "stopping the workers" + why + "; SIGKILL in " + std::to_string(left) + " s" +
-         (interactive ? " (Ctrl-C again: now)" : "");
+  const std::string why = reason.empty() ? "" : ": " + reason;
+  const std::string when = "; SIGKILL in " + std::to_string(left) + " s";
+  // What a narrow terminal cuts is at the end.
+  return "stopping the workers" + (interactive ? when + " (Ctrl-C again: now)" + why : why + when);
 }
 
 std::optional<TimeLimits::WallTime> TimeLimits::job_end(Time now, WallTime wall) const {

@@ -24,8 +24,8 @@ class TimeLimits {
 
   // Which limit is over, as a reason to end the job; each is reported once.
   [[nodiscard]] std::optional<std::string> expired(Time now);
-  // The countdown to SIGKILL; `interactive`: somebody told this drun to stop and knows why, else
-  // `reason` says it. Nothing outside the grace, or when it is over.
+  // The countdown to SIGKILL; `interactive`: somebody told this drun to stop, and may do it
+  // again. `reason` may be empty. Nothing outside the grace, or when it is over.
   [[nodiscard]] std::optional<std::string> countdown(Time now, bool interactive,
                                                      const std::string& reason) const;
   // When the job ends by --timeout, or because somebody else ends it; `wall` is now.

@@ -837,6 +837,68 @@ TEST(RunningTest, StopsForItsReasonsOnly) {
   }
 }
 
+void fails_with(Board& board, const std::string& ticket, FailureSummary failure) {
+  auto document = board.document(ticket);
+  document.failed = board.state().round.number;
+  failure.rank = board.state().slots.at(ticket).group_rank;
+  document.failure = std::move(failure);
+  board.put(ticket, std::move(document));
+}
+
+TEST(StoppingTest, AStopTellsOfTheFailureThatCameBefore) {
+  struct Case {
+    const char* name;
+    void (*event)(Board&);
+    int failed;  // rank; -1: none is told of
+  };
+  const std::vector<Case> cases = {
+      {"none", [](Board&) {}, -1},
+      {"one for which the round stops", [](Board& b) { b.fails("b"), b.settle(); }, 1},
+      {"one that waits for the others'",
+       [](Board& b) {
+         FailureSummary late;
+         late.exit_code = 1;
+         late.timed_out = true;
+         fails_with(b, "b", late);
+         b.settle();
+         ASSERT_EQ(b.phase(), Phase::Running);
+       },
+       1},
+      {"the same signal",
+       [](Board& b) {
+         FailureSummary killed;
+         killed.signal = SIGTERM;
+         fails_with(b, "b", killed);
+         b.settle();
+       },
+       -1},
+      {"one whose restart is under way",
+       [](Board& b) {
+         b.fails("b");
+         b.settle();
+         b.all_left();
+         b.settle();
+         ASSERT_EQ(b.phase(), Phase::Preparing);
+       },
+       -1},
+  };
+  for (const auto& each : cases) {
+    SCOPED_TRACE(each.name);
+    auto settings = config(2, 2);
+    settings.max_restarts = 1;
+    Board board = two_running(settings);
+    each.event(board);
+    board.stops("a");
+    const auto decision = board.step();
+    ASSERT_TRUE(decision.outcome);
+    EXPECT_EQ(decision.outcome->end, End::Stopped);
+    EXPECT_EQ(decision.outcome->exit_code, 143);
+    EXPECT_EQ(decision.outcome->text, "received SIGTERM");
+    const auto& failure = decision.outcome->failure;
+    EXPECT_EQ(failure ? failure->rank : -1, each.failed);
+  }
+}
+
 // Whether the round hangs, once that has happened.
 struct HangCase {
   const char* name;

@@ -97,6 +97,22 @@ TEST_F(OutcomeReportTest, AStopBySignalIsWhatSomebodyWishedAllElseIsAnError) {
   EXPECT_THAT(logged_[2], HasSubstr("error: the store is gone"));
 }
 
+TEST_F(OutcomeReportTest, WhatFailedBeforeAStopIsShownBelowIt) {
+  auto outcome = failure();
+  outcome.end = rendezvous::End::Stopped;
+  outcome.exit_code = 128 + SIGINT;
+  outcome.text = "received SIGINT";
+  report(outcome);
+  EXPECT_THAT(logged_, ElementsAre("drun: stopped: received SIGINT\n"));
+  EXPECT_THAT(said_, ElementsAre(AllOf(HasSubstr("drun: failed before: rank 3"),
+                                       HasSubstr("exit code 7"))));
+  outcome.exit_code = 124;
+  outcome.text = "--timeout is over";
+  report(outcome);
+  EXPECT_THAT(logged_.back(), HasSubstr("error: --timeout is over"));
+  EXPECT_EQ(said_.size(), 2U);
+}
+
 TEST_F(OutcomeReportTest, WhoRanAndWhoNeededSigkillIsOneLineMore) {
   node_.stopped.running = {0, 1, 2};
   node_.stopped.killed = {1};

@@ -273,9 +273,16 @@ TEST(SupervisionTest, TheCountdownSaysWhyTheWorkersStopUnlessTheUserKnows) {
   EXPECT_EQ(rig.supervision.countdown(kStart, false),
             "stopping the workers: rank 1 failed; SIGKILL in 5 s");
   EXPECT_EQ(rig.supervision.countdown(kStart + seconds(2), true),
-            "stopping the workers; SIGKILL in 3 s (Ctrl-C again: now)");
+            "stopping the workers; SIGKILL in 3 s (Ctrl-C again: now): rank 1 failed");
   (void)rig.supervision.on_event(process::Stopped{}, rig.now);
   EXPECT_FALSE(rig.supervision.countdown(kStart, false));
+  Rig told;
+  told.run();
+  auto stop = stop_for("received SIGINT");
+  stop.signal = SIGINT;
+  (void)told.supervision.stop(stop, told.now);
+  EXPECT_EQ(told.supervision.countdown(kStart + seconds(2), true),
+            "stopping the workers; SIGKILL in 3 s (Ctrl-C again: now)");
 }
 
 TEST(SupervisionTest, WithSeveralNodesTheReasonHasALineOfItsOwn) {

@@ -77,8 +77,10 @@ TEST(TimeLimitsTest, CountsTheGraceDownSecondBySecond) {
   EXPECT_EQ(limits.next_deadline(kStart), kStart + seconds(1));
   EXPECT_EQ(limits.countdown(kStart + milliseconds(1'500), false, "rank 1 on a: exit code 3"),
             "stopping the workers: rank 1 on a: exit code 3; SIGKILL in 4 s");
-  EXPECT_EQ(limits.countdown(kStart + seconds(5), true, "received SIGINT"),
-            "stopping the workers; SIGKILL in 0 s (Ctrl-C again: now)");
+  EXPECT_EQ(limits.countdown(kStart + seconds(4), true, ""),
+            "stopping the workers; SIGKILL in 1 s (Ctrl-C again: now)");
+  EXPECT_EQ(limits.countdown(kStart + seconds(4), true, "rank 1 on a: exit code 3"),
+            "stopping the workers; SIGKILL in 1 s (Ctrl-C again: now): rank 1 on a: exit code 3");
   EXPECT_FALSE(limits.countdown(kStart + seconds(6), true, ""));
   limits.grace_ends();
   EXPECT_FALSE(limits.in_grace());
