@@ -10,6 +10,7 @@
 #include "base/small_file.hpp"
 #include "base/split.hpp"
 #include "base/whole_number.hpp"
+#include "launcher/process/descendants.hpp"
 
 namespace drun::process {
 namespace {
@@ -77,6 +78,22 @@ std::optional<Usage> usage_so_far(const std::string& folder) {
   usage.written_kib = number_of(*io, "write_bytes:") / kKib;
   usage.switches = switches(folder + "/task");
   return usage;
+}
+
+std::optional<Usage> usage_with_descendants(pid_t pid) {
+  const auto of = [](pid_t each) { return usage_so_far("/proc/" + std::to_string(each)); };
+  auto sum = of(pid);
+  if (!sum) return std::nullopt;
+  for (const pid_t below : descendants_of(pid)) {
+    const auto used = of(below);
+    if (!used) continue;
+    sum->cpu_ms += used->cpu_ms;
+    sum->peak_kib = std::max(sum->peak_kib, used->peak_kib);
+    sum->read_kib += used->read_kib;
+    sum->written_kib += used->written_kib;
+    sum->switches += used->switches;
+  }
+  return sum;
 }
 
 }  // namespace drun::process

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <sys/resource.h>
+#include <sys/types.h>
 
 #include <cstdint>
 #include <optional>
@@ -26,5 +27,8 @@ struct Usage {
 // threads that it has now count. `folder`: "/proc/4711", which takes some microseconds a thread, or
 // hangs where the process does: not for the agent's loop. nullopt: it is gone, or not this user's.
 [[nodiscard]] std::optional<Usage> usage_so_far(const std::string& folder);
+// The same of a process and all below it that run: often a shell waits for the program. The peak is
+// that of the largest one.
+[[nodiscard]] std::optional<Usage> usage_with_descendants(pid_t pid);
 
 }  // namespace drun::process

@@ -21,7 +21,7 @@ struct Running {
 // Those that still run; one that ends meanwhile is left out.
 std::string with_running(jobs::NodeUsage usage, const std::vector<Running>& running) {
   for (const Running& each : running)
-    if (const auto used = process::usage_so_far("/proc/" + std::to_string(each.pid)))
+    if (const auto used = process::usage_with_descendants(each.pid))
       usage.ranks.push_back(usage_of_rank(each.rank, *used));
   return encode(usage);
 }
