@@ -587,6 +587,7 @@ void preparing(Context& c) {
     document.assignment = assignment;
     document.assignment.master_address = master.address;
     document.assignment.master_port = master.prepared_worker_store_port;
+    document.host = s.members.find(ticket)->second.document.host;
     c.write(s.keys.assignment(ticket), encode(document));
   }
   for (const auto& ticket : s.assignment_keys) {
@@ -763,7 +764,10 @@ Decision decide(const State& state, const Config& config, Time now) {
   }
   if (is_alive(c.round().phase)) {
     for (const auto& [ticket, assignment] : state.reclaimed) {
-      c.write(state.keys.assignment(ticket), encode(AssignmentDocument{assignment, true, -1, {}}));
+      AssignmentDocument document{assignment, true, -1, {}};
+      if (const auto slot = state.slots.find(ticket); slot != state.slots.end())
+        document.host = slot->second.host;
+      c.write(state.keys.assignment(ticket), encode(document));
       c.decision.reclaimed.push_back(ticket);
     }
     if (!state.reclaimed.empty() || !state.round_written) find_successors(c);

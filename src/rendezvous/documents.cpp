@@ -516,6 +516,7 @@ std::string encode(const AssignmentDocument& d) {
   Json json = to_json(d.assignment);
   json["go"] = d.go;
   if (d.last_rank >= 0) json["last_rank"] = d.last_rank;
+  if (!d.host.empty()) json["host"] = d.host;
   return json_text(json);
 }
 
@@ -528,11 +529,14 @@ Result<AssignmentDocument> decode_assignment(std::string_view text) {
   read(in, d.assignment);
   in.flag("go", d.go);
   in.integer("last_rank", d.last_rank, 0, kMaxInt, false);
+  in.text("host", d.host, false);
   return in.finish(std::move(d));
 }
 
 std::string encode(const LeaderDocument& d) {
-  return json_text(Json{{"ticket", d.ticket}, {"epoch", d.epoch}});
+  Json json = {{"ticket", d.ticket}, {"epoch", d.epoch}};
+  if (!d.host.empty()) json["host"] = d.host;
+  return json_text(json);
 }
 
 Result<LeaderDocument> decode_leader(std::string_view text) {
@@ -540,6 +544,7 @@ Result<LeaderDocument> decode_leader(std::string_view text) {
   LeaderDocument d;
   in.text("ticket", d.ticket);
   in.integer("epoch", d.epoch, 0, kMaxInt64);
+  in.text("host", d.host, false);
   return in.finish(std::move(d));
 }
 

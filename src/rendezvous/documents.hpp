@@ -155,6 +155,9 @@ struct AssignmentDocument {
   int last_rank = -1;
   std::string refused;  // not empty: leave, for this reason
   bool unfit = false;   // which is what its machine is like
+  // Of the place: for who looks when the agent is gone, and its own document with it. Empty: not
+  // known.
+  std::string host{};
 
   bool operator==(const AssignmentDocument&) const = default;
 };
@@ -163,6 +166,7 @@ struct AssignmentDocument {
 struct LeaderDocument {
   std::string ticket;
   std::int64_t epoch = 0;
+  std::string host{};  // as in an assignment
   bool operator==(const LeaderDocument&) const = default;
 };
 

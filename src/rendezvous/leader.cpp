@@ -4,16 +4,20 @@
 #include <functional>
 #include <set>
 #include <string>
+#include <string_view>
 #include <utility>
 
 #include "base/deadline.hpp"
 #include "rendezvous/failure_merge.hpp"
+#include "rendezvous/messages.hpp"
 
 namespace drun::rendezvous {
 namespace {
 
 constexpr Milliseconds kFirstLook{5'000};  // after the wait began
 constexpr Milliseconds kLastLook{1'000};   // before the time-out
+
+constexpr std::string_view kSessionEnded = "its session has ended";
 
 // To what matters most: how the job ended. The keys that would go stay.
 void shorten(const Keys& keys, Decision& decision) {
@@ -29,7 +33,8 @@ void shorten(const Keys& keys, Decision& decision) {
 Leader::Leader(const Config& config, Outbox& outbox, std::string value, std::int64_t epoch,
                std::unique_ptr<State> previous, const RoundDocument& seen,
                std::optional<Time> grace_until, std::optional<Time> others_until,
-               std::optional<Time> waiting_since, const Succession& succession)
+               std::optional<Time> waiting_since, const Succession& succession,
+               LeaderDocument before)
     : config_(config),
       keys_(config.run_id),
       outbox_(outbox),
@@ -40,6 +45,7 @@ Leader::Leader(const Config& config, Outbox& outbox, std::string value, std::int
       others_until_(others_until),
       waiting_since_(waiting_since),
       succession_(succession),
+      before_(std::move(before)),
       state_(std::move(previous)) {
   watch_ = outbox_.watch(keys_.prefix, true);
 }
@@ -88,7 +94,8 @@ void Leader::on_snapshot(const WatchSnapshot& snapshot, Time now) {
       known.insert(ticket);
   if (state_ == nullptr && waiting_since_ && state->waiting_since)
     state->waiting_since = waiting_since_;
-  state_ = std::move(state);
+  state_.swap(state);
+  note_unseen(state.get());
   for (const Change& entry : snapshot.entries)
     note_facts(entry);
   for (const auto& problem : problems)
@@ -181,7 +188,32 @@ void Leader::tell_gone(const std::string& ticket) {
     return;
   const MemberDocument& document = member->second.document;
   outbox_.tell({News::What::Gone, ticket, document.host,
-                document.leave ? document.leave->reason : "its session has ended"});
+                document.leave ? document.leave->reason : std::string(kSessionEnded)});
+}
+
+// Who led before cannot have told of its own end, nor of nodes that went with it or after it: a
+// round that still runs was not stopped for them. `previous`: what was known before the snapshot.
+void Leader::note_unseen(const State* previous) {
+  const State& s = *state_;
+  if (std::exchange(began_, true)) {
+    for (const auto& [ticket, member] : previous->members)
+      if (member.standing != Standing::Refused) unseen_.emplace(ticket, member.document.host);
+    return;
+  }
+  for (const auto& [ticket, slot] : s.slots)
+    if (s.round.phase == Phase::Running) unseen_.emplace(ticket, slot.host);
+  if (before_.ticket != config_.ticket) unseen_.emplace(before_.ticket, before_.host);
+}
+
+void Leader::tell_unseen(Time now) {
+  const State& s = *state_;
+  if (unseen_.empty() || (s.grace_until && now < *s.grace_until)) return;
+  for (const auto& [ticket, host] : std::exchange(unseen_, {})) {
+    if (s.members.contains(ticket) || host.empty() || s.round.phase == Phase::Closed) continue;
+    const auto slot = s.slots.find(ticket);
+    const std::string why = slot == s.slots.end() ? "" : said_of_leaving(s, slot->second);
+    outbox_.tell({News::What::Gone, ticket, host, why.empty() ? std::string(kSessionEnded) : why});
+  }
 }
 
 // Its author knows of a later round than this leader.
@@ -330,6 +362,7 @@ void Leader::advance(Time now) {
   if (watch_ == 0 && !rejections_.last_attempt(now)) return read_again();
   if (!current_ && watch_ != 0) return;
   if (!current_) return end_job();
+  tell_unseen(now);
   look_for_other_jobs(now);
   compare_facts();
   Decision decision = decide(*state_, config_, now);
@@ -371,6 +404,7 @@ std::optional<Time> Leader::next_deadline() const {
   EarliestDeadline next;
   next.include(rendezvous::next_deadline(*state_, config_));
   next.include(next_look());
+  if (!unseen_.empty()) next.include(state_->grace_until);
   return next.time();
 }
 

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cstddef>
 #include <deque>
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
@@ -26,12 +27,13 @@ class Leader {
   // `value` is what the leader key holds. `previous`: what this agent knew when it led before, or
   // null. `seen`: the latest round that it has seen. `grace_until`: until when nodes that are not
   // there are waited for. `others_until`: see restore(). `waiting_since`: since when this agent
-  // waits for a round, if it does. `succession`: which of several stores it is at. The references
-  // must outlive this.
+  // waits for a round, if it does. `succession`: which of several stores it is at. `before`: who
+  // led until now, if this agent has seen that. The references must outlive this.
   Leader(const Config& config, Outbox& outbox, std::string value, std::int64_t epoch,
          std::unique_ptr<State> previous, const RoundDocument& seen,
          std::optional<Time> grace_until, std::optional<Time> others_until,
-         std::optional<Time> waiting_since, const Succession& succession = {});
+         std::optional<Time> waiting_since, const Succession& succession = {},
+         LeaderDocument before = {});
 
   void on_snapshot(const WatchSnapshot& snapshot, Time now);
   void on_changes(const WatchChanges& changes, Time now);
@@ -76,6 +78,8 @@ class Leader {
   void write(Decision decision);
   void tell_news();
   void tell_gone(const std::string& ticket);
+  void note_unseen(const State* previous);
+  void tell_unseen(Time now);
   [[nodiscard]] std::string host_of(const std::string& ticket) const;
   void send_next_part();
   void on_rejected(const std::string& why, Time now);
@@ -100,6 +104,7 @@ class Leader {
   const std::optional<Time> others_until_;
   const std::optional<Time> waiting_since_;
   const Succession succession_;
+  const LeaderDocument before_;
 
   WatchId watch_ = 0;
   WatchId look_ = 0;  // at all jobs of the store; 0: not looking
@@ -110,6 +115,10 @@ class Leader {
   bool deposed_ = false;
   std::string disagreement_;
   std::unique_ptr<State> state_;
+  bool began_ = false;  // a snapshot has come
+  // Hosts, by ticket, of nodes that went while this leader did not see it: to be told of, unless
+  // they come back within the grace.
+  std::map<std::string, std::string> unseen_;
   bool new_facts_ = false;           // some nodes' were not compared yet
   std::optional<Decision> pending_;  // sent to the store, not answered yet
   std::deque<Transaction> parts_;    // of it, to be sent one after the other

@@ -129,6 +129,13 @@ std::string node_name(const State& state, int group_rank, const std::string& hos
   return name + " (group rank " + std::to_string(group_rank) + ")";
 }
 
+std::string said_of_leaving(const State& state, const RankSlot& slot) {
+  if (slot.host.empty()) return {};
+  const std::string& reason = state.round.reason;
+  const std::string left = node_name(state, slot.group_rank, slot.host, "").append(kLeavesTheJob);
+  return reason.starts_with(left) ? reason.substr(left.size()) : "";
+}
+
 std::string duplicate_text(const MemberDocument& asking, const MemberDocument& holding) {
   const std::string holder = holding.host == asking.host ? "another agent of " : "";
   return asking.host.substr(0, kMaxName) + " asks for node rank " +

@@ -47,6 +47,8 @@ inline constexpr std::string_view kStoreIsThere = "the store is there";
 [[nodiscard]] std::string with_place(std::string waiting, const Config& config);
 // Those that were refused, with the reasons; empty when none was. Bounded.
 [[nodiscard]] std::string refused_text(const State& state);
+// Why this node was told to go, if the round was stopped for that. Else empty.
+[[nodiscard]] std::string said_of_leaving(const State& state, const RankSlot& slot);
 // "node0 0-3, node1 4-7"; many nodes are cut in the middle.
 [[nodiscard]] std::string rank_map(const State& state, const std::vector<Planned>& plan);
 

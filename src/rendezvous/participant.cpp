@@ -170,6 +170,7 @@ class Participant::Impl {
       if (const auto document = decode_leader(*value)) {
         epoch_ = std::max(epoch_, document->epoch);
         elected_ = document->ticket == config_.ticket;
+        if (!elected_) other_leader_ = *document;
       }
     }
     if (leader_ && value == leading_as_) seen_leading_ = true;
@@ -194,7 +195,7 @@ class Participant::Impl {
     if (now < *stand_at_) return;
     stand_at_ = now + kStandAgain;
     if (member_.round()) epoch_ = std::max(epoch_, member_.round()->epoch);
-    standing_as_ = encode(LeaderDocument{config_.ticket, ++epoch_});
+    standing_as_ = encode(LeaderDocument{config_.ticket, ++epoch_, config_.host});
     Transaction transaction;
     transaction.guards.push_back({keys_.leader, std::nullopt});
     transaction.writes.push_back({keys_.leader, standing_as_, true});
@@ -246,7 +247,7 @@ class Participant::Impl {
     succession_.settled_era = member_.settled_era();
     leader_ = std::make_unique<Leader>(config_, outbox_, leading_as_, epoch_, std::move(known_),
                                        member_.seen(), grace, member_.others_until(), waiting_since,
-                                       succession_);
+                                       succession_, std::exchange(other_leader_, {}));
     leader_->limit_writes(most_writes_);
     outbox_.tell({News::What::Leads, config_.ticket, config_.host, ""});
     if (!member_.up()) leader_->on_link_lost();
@@ -348,7 +349,8 @@ class Participant::Impl {
   WatchId leader_watch_ = 0;
   bool leader_current_ = false;
   std::optional<std::string> leader_value_;
-  std::int64_t epoch_ = 0;  // the highest seen or used
+  LeaderDocument other_leader_;  // the last that was seen, since this agent led
+  std::int64_t epoch_ = 0;       // the highest seen or used
   std::optional<Time> stand_at_;
   RequestId stand_request_ = 0;
   std::string standing_as_;  // the value of the last attempt

@@ -7,6 +7,7 @@
 
 #include "base/whole_number.hpp"
 #include "rendezvous/membership.hpp"
+#include "rendezvous/messages.hpp"
 
 namespace drun::rendezvous {
 namespace {
@@ -193,7 +194,7 @@ void find_places(State& state, const Found& found) {
   for (const auto& [ticket, document] : found.assignments) {
     if (!document.refused.empty()) continue;
     if (document.go && document.assignment.round == state.round.ran) {
-      state.slots[ticket].group_rank = document.assignment.group_rank;
+      state.slots[ticket] = {document.host, document.assignment.group_rank};
       state.known_place = document.assignment;
     }
     if (!document.go && document.assignment.round > state.round.ran && document.last_rank >= 0)
@@ -425,7 +426,7 @@ State restore(const Config& config, std::int64_t epoch, const std::vector<Change
     if (there) slot.host = member->second.document.host;
     slot.missing = !there && grace_until.has_value();
     slot.lost = there ? goes(state, member->second) : !grace_until.has_value();
-    slot.told = there && was_told(member->second);
+    slot.told = there ? was_told(member->second) : !said_of_leaving(state, slot).empty();
   }
   if (previous != nullptr) {
     // A round that ran meanwhile ended that wait.

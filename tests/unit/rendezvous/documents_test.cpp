@@ -114,13 +114,17 @@ TEST(DocumentsTest, WhatIsWrittenIsReadAgain) {
     EXPECT_EQ(decode_round(encode(round(phase))).value(), round(phase));
   for (const bool go : {false, true}) {
     for (const int last_rank : {-1, 0, 3}) {
-      const AssignmentDocument d{place(), go, last_rank, {}};
+      AssignmentDocument d{place(), go, last_rank, {}};
+      EXPECT_EQ(decode_assignment(encode(d)).value(), d);
+      d.host = "node2";
       EXPECT_EQ(decode_assignment(encode(d)).value(), d);
     }
   }
   const AssignmentDocument refused{{}, false, -1, "node2 says nnodes=3"};
   EXPECT_EQ(decode_assignment(encode(refused)).value(), refused);
-  const LeaderDocument leader{"ticket", 9};
+  LeaderDocument leader{"ticket", 9};
+  EXPECT_EQ(decode_leader(encode(leader)).value(), leader);
+  leader.host = "node2";
   EXPECT_EQ(decode_leader(encode(leader)).value(), leader);
   const JobDocument job{{{"nnodes", "2"}}};
   EXPECT_EQ(decode_job(encode(job)).value(), job);
@@ -223,14 +227,14 @@ std::vector<Kind> kinds() {
         "store_host", "brief"},
        written_again(decode_round)},
       {"assignment",
-       encode(AssignmentDocument{place(), true, 2, {}}),
+       encode(AssignmentDocument{place(), true, 2, {}, false, "node2"}),
        error_of(decode_assignment),
-       {"go", "last_rank", "ends_ms"},
+       {"go", "last_rank", "ends_ms", "host"},
        written_again(decode_assignment)},
       {"leader",
-       encode(LeaderDocument{"t", 1}),
+       encode(LeaderDocument{"t", 1, "node2"}),
        error_of(decode_leader),
-       {},
+       {"host"},
        written_again(decode_leader)},
       {"job",
        encode(JobDocument{{{"a", "b"}}}),

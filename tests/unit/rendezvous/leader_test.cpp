@@ -16,6 +16,7 @@
 namespace drun::rendezvous {
 namespace {
 
+using ::testing::ElementsAre;
 using ::testing::EndsWith;
 
 constexpr Time kNow{std::chrono::hours(1)};
@@ -59,6 +60,7 @@ class Found {
     d.assignment.world_size = nodes;
     d.assignment.first_rank = group_rank;
     d.assignment.role_world_size = nodes;
+    d.host = "host-" + ticket;
     return add(keys_.assignment(ticket), encode(d));
   }
   Found& refusal(const std::string& ticket) {
@@ -1090,10 +1092,23 @@ TEST(TwoFirstStoresTest, ALaterGenerationLeavesBothBehind) {
 // A leader with an outbox, and what it has asked for.
 class LeaderTest : public testing::Test {
  protected:
-  void begin(Config s, std::optional<Time> grace_until = {}) {
+  void begin(Config s, std::optional<Time> grace_until = {}, LeaderDocument before = {}) {
     config_ = std::move(s);
     leader_ = std::make_unique<Leader>(config_, outbox_, "value", 3, nullptr, seen_, grace_until,
-                                       std::nullopt, kNow);
+                                       std::nullopt, kNow, Succession{}, std::move(before));
+  }
+  // "host: reason" of each node that this leader tells is gone.
+  std::vector<std::string> gone(Time now = kNow) {
+    leader_->advance(now);
+    std::vector<std::string> told;
+    for (auto& action : outbox_.take()) {
+      if (auto* news = std::get_if<NewsAction>(&action);
+          news != nullptr && news->news.what == News::What::Gone)
+        told.push_back(news->news.host + ": " + news->news.reason);
+      if (auto* commit = std::get_if<CommitAction>(&action))
+        leader_->on_commit({commit->request, CommitOutcome::Committed, ""}, now);
+    }
+    return told;
   }
   std::vector<CommitAction> commits() {
     std::vector<CommitAction> result;
@@ -1131,6 +1146,82 @@ TEST_F(LeaderTest, WritesNothingBeforeItKnowsAndGuardsAllThatItWrites) {
   leader_->advance(kNow);
   EXPECT_TRUE(commits().empty()) << "one decision at a time";
   EXPECT_FALSE(leader_->next_deadline());
+}
+
+// Its session ends with it, so there is nobody to tell of it but the next.
+TEST_F(LeaderTest, TellsOfTheLeaderThatDiedAndOfWhoWentWithIt) {
+  const auto hold = [](MemberDocument& d) { holding(d, 3, 0, 3); };
+  Found found(config(3));
+  found.member("me", hold).round(3, Phase::Running, 3, 3);
+  found.place("me", 3, 0, 3).place("old", 3, 1, 3).place("b", 3, 2, 3);
+  begin(config(3), {}, {"old", 2, "host-old"});
+  commits();
+  snapshot(found);
+  EXPECT_THAT(gone(),
+              ElementsAre("host-b: its session has ended", "host-old: its session has ended"));
+  EXPECT_TRUE(gone().empty());
+}
+
+TEST_F(LeaderTest, TellsOfTheLeaderThatDiedWithoutAPlace) {
+  begin(config(2), {}, {"old", 2, "host-old"});
+  commits();
+  snapshot(Found(config(2)).member("me"));
+  EXPECT_THAT(gone(), ElementsAre("host-old: its session has ended"));
+}
+
+// Whoever went before the round was stopped was told of by who led then.
+TEST_F(LeaderTest, TellsOfTheLeaderAloneOnceTheRoundIsOver) {
+  Found found(config(3));
+  found.member("me").round(3, Phase::Gathering, 3, 3);
+  found.place("me", 3, 0, 3).place("old", 3, 1, 3).place("b", 3, 2, 3);
+  begin(config(3), {}, {"old", 2, "host-old"});
+  commits();
+  snapshot(found);
+  EXPECT_THAT(gone(), ElementsAre("host-old: its session has ended"));
+}
+
+TEST_F(LeaderTest, SaysWhyTheLeaderWent) {
+  RoundDocument round;
+  round.number = round.ran = 3;
+  round.nodes = 2;
+  round.phase = Phase::Stopping;
+  round.reason = "host-old (group rank 1) leaves the job: received SIGTERM";
+  Found found(config(2));
+  found.member("me")
+      .place("me", 3, 0, 2)
+      .place("old", 3, 1, 2)
+      .add(found.keys().round, encode(round));
+  begin(config(2), {}, {"old", 2, "host-old"});
+  commits();
+  snapshot(found);
+  EXPECT_TRUE(leader_->state()->slots.at("old").told) << "that is no loss";
+  EXPECT_THAT(gone(), ElementsAre("host-old: received SIGTERM"));
+}
+
+TEST_F(LeaderTest, TellsOfNobodyWhoComesBackWithinTheGrace) {
+  const Time grace = kNow + Milliseconds(5'000);
+  const auto hold = [](int rank) { return [rank](MemberDocument& d) { holding(d, 3, rank, 3); }; };
+  Found found(config(3));
+  found.member("me", hold(0)).round(3, Phase::Running, 3, 3);
+  found.place("me", 3, 0, 3).place("old", 3, 1, 3).place("b", 3, 2, 3);
+  begin(config(3), grace, {"old", 2, "host-old"});
+  commits();
+  snapshot(found);
+  EXPECT_TRUE(gone().empty());
+  found.member("old", hold(1));
+  leader_->on_changes({watches_.back().watch, {found.entries().back()}}, kNow);
+  EXPECT_TRUE(gone().empty());
+  EXPECT_THAT(gone(grace), ElementsAre("host-b: its session has ended"));
+}
+
+TEST_F(LeaderTest, TellsOfWhoWentWhileItLookedAway) {
+  begin(config(3));
+  commits();
+  snapshot(Found(config(3)).member("me").member("b"));
+  EXPECT_TRUE(gone().empty());
+  leader_->on_link_lost();
+  snapshot(Found(config(3)).member("me"));
+  EXPECT_THAT(gone(), ElementsAre("host-b: its session has ended"));
 }
 
 TEST_F(LeaderTest, CountsItsOwnWaitOnlyWhereNodesAreWaitedFor) {
