@@ -118,6 +118,8 @@ std::string to_json(const JobView& job, bool ascii, std::int64_t now_ms) {
                        {"leads", node.leads}};
     if (node.group_rank) entry["group_rank"] = *node.group_rank;
     if (node.ranks) entry["ranks"] = {node.ranks->first, node.ranks->last};
+    for (const NumberRange& range : node.failed)
+      entry["failed_ranks"].push_back({range.first, range.last});
     if (node.word) {
       entry["word_age_ms"] = node.word->age_ms;
       entry["lease_ms"] = node.word->lease_ms;

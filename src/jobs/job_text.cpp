@@ -24,6 +24,7 @@ constexpr std::size_t kMostGroups = 12;  // of hosts in a line
 constexpr std::size_t kMostStops = 3;    // of rounds before
 constexpr std::size_t kMostNotes = 8;    // lines of single nodes
 constexpr std::size_t kLongestNote = 300;
+constexpr std::string_view kMissing = "missing";  // a state of AbsentNode
 
 std::string plural(int count, const std::string& what) {
   return std::to_string(count) + " " + what + (count == 1 ? "" : "s");
@@ -120,20 +121,26 @@ std::string groups(const JobView& job) {
   return text;
 }
 
-// "missing: group rank 3 (ranks 24-31)", "lost: node[7-8]".
+// "missing: node3 (ranks 24-31)", "lost: node[7-8]"; without a name, "missing: group rank 3".
 std::string absent_groups(const JobView& job) {
   std::string text;
   std::vector<NumberRange> places;
   std::vector<NumberRange> ranks;
   std::map<std::string, std::vector<std::string>> hosts;  // by state
   for (const AbsentNode& node : job.absent) {
-    if (node.group_rank) append(places, {*node.group_rank, *node.group_rank});
+    if (node.group_rank && node.host.empty()) append(places, {*node.group_rank, *node.group_rank});
     if (node.ranks) append(ranks, *node.ranks);
     if (!node.host.empty()) hosts[node.state].push_back(host_of(node));
   }
-  if (!places.empty()) text += line("missing", "group " + short_text(places) + in_brackets(ranks));
-  for (const auto& [state, names] : hosts)
-    text += line(state, folded_names({names.begin(), names.end()}, kMostGroups));
+  const std::string unnamed = places.empty() ? "" : "group " + short_text(places);
+  if (!unnamed.empty()) hosts.try_emplace(std::string(kMissing));
+  for (const auto& [state, names] : hosts) {
+    std::string nodes = folded_names({names.begin(), names.end()}, kMostGroups);
+    if (state == kMissing) {
+      nodes += (names.empty() || unnamed.empty() ? "" : ", ") + unnamed + in_brackets(ranks);
+    }
+    text += line(state, nodes);
+  }
   return text;
 }
 

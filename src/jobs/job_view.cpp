@@ -44,6 +44,17 @@ std::string state_in_round(const MemberDocument& member, const RoundDocument& ro
   return member.succeeded == round.number ? "succeeded" : "running";
 }
 
+// As far as its document has room for them.
+std::vector<NumberRange> failed_ranks(const rendezvous::FailureSummary& failure) {
+  std::vector<NumberRange> ranks{{failure.rank, failure.rank}};
+  for (const rendezvous::FailedRanks& group : failure.others)
+    for (const auto& range : group.ranks)
+      ranks.push_back({range.first, range.last});
+  std::sort(ranks.begin(), ranks.end(),
+            [](const NumberRange& a, const NumberRange& b) { return a.first < b.first; });
+  return ranks;
+}
+
 NodeView node_of(const std::string& ticket, const std::optional<MemberDocument>& document,
                  const Papers& papers, const RoundDocument& round) {
   NodeView node;
@@ -67,7 +78,10 @@ NodeView node_of(const std::string& ticket, const std::optional<MemberDocument>&
     node.state = state_in_round(member, round);
     node.group_rank = place.group_rank;
     node.ranks = NumberRange{place.first_rank, place.first_rank + member.local_world_size - 1};
-    if (node.state == "failed" && member.failure) node.note = failure_text(*member.failure);
+    if (node.state == "failed" && member.failure) {
+      node.note = failure_text(*member.failure);
+      node.failed = failed_ranks(*member.failure);
+    }
     if (node.state == "running" && member.stalled == round.number)
       node.note = "none of its ranks makes progress any more";
   } else {
@@ -86,17 +100,22 @@ NodeView node_of(const std::string& ticket, const std::optional<MemberDocument>&
 // Nodes with a place in the round but no agent: it was killed, or the store has not heard of it for
 // too long. Its document is gone with it, so its ranks follow from the next node's first rank.
 void add_missing(const Papers& papers, JobView& job) {
-  std::map<int, std::pair<int, bool>> places;  // by group rank: the first rank, and who is there
+  struct Place {
+    int first = 0;  // rank
+    bool is_there = false;
+    std::string host;
+  };
+  std::map<int, Place> places;  // by group rank
   for (const auto& [ticket, document] : papers.assignments)
     if (has_place(document, job.round))
       places.insert_or_assign(
           document.assignment.group_rank,
-          std::pair(document.assignment.first_rank, papers.members.contains(ticket)));
+          Place{document.assignment.first_rank, papers.members.contains(ticket), document.host});
   for (auto place = places.begin(); place != places.end(); ++place) {
-    const auto& [first, is_there] = place->second;
+    const auto& [first, is_there, host] = place->second;
     if (is_there) continue;
     const auto next = std::next(place);
-    AbsentNode node{"", "missing", "its agent is gone", place->first, std::nullopt};
+    AbsentNode node{host, "missing", "its agent is gone", place->first, std::nullopt};
     const bool next_known = next != places.end() && next->first == place->first + 1;
     const bool is_last = place->first + 1 == job.round.nodes;
     const int end = next_known ? next->second.first : is_last ? job.round.world_size : 0;

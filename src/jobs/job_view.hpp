@@ -43,7 +43,8 @@ struct NodeView {
   std::string note;  // why it was refused, or leaves, or what failed; may be empty
   std::optional<int> group_rank;
   std::optional<NumberRange> ranks;
-  bool hosts = false;  // the store
+  std::vector<NumberRange> failed;  // if it has failed: its ranks that did, in order
+  bool hosts = false;               // the store
   bool leads = false;
   std::optional<LastWord> word;  // nullopt: not known
 };

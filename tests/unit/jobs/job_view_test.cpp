@@ -37,6 +37,7 @@ struct Store {
     document.assignment.group_world_size = 5'000;
     document.assignment.first_rank = document.assignment.first_role_rank = 4 * rank;
     document.assignment.world_size = document.assignment.role_world_size = 20'000;
+    document.host = host;
     assignments[ticket] = document;
     round.nodes = rank + 1;
     round.world_size = 4 * round.nodes;
@@ -154,14 +155,32 @@ TEST(JobViewTest, ANodeOfTheRoundWithoutAnAgentIsMissing) {
     store.place(rank, "node" + std::to_string(rank));
   store.members.erase("t1");
   store.members.erase("t4");
+  store.assignments["t4"].host.clear();  // an earlier drun leads
   const std::string text = text_of(store.view());
   EXPECT_THAT(text, HasSubstr("\n  running: node[0,2-3] (ranks 0-3,8-15)\n"));
-  EXPECT_THAT(text, HasSubstr("\n  missing: group ranks 1,4 (ranks 4-7,16-19)\n"));
+  EXPECT_THAT(text, HasSubstr("\n  missing: node1, group rank 4 (ranks 4-7,16-19)\n"));
   EXPECT_THAT(to_json(store.view(), true, 0),
-              HasSubstr(R"("absent":[{"host":"","state":"missing","note":"its agent is gone",)"
+              HasSubstr(R"("absent":[{"host":"node1","state":"missing","note":"its agent is gone",)"
                         R"("group_rank":1,"ranks":[4,7]},)"));
   store.round.phase = Phase::Gathering;
   EXPECT_THAT(store.view().absent, IsEmpty()) << "nobody has a place then";
+}
+
+TEST(JobViewTest, OfANodeThatFailedTheRanksThatDidAreTold) {
+  Store store;
+  store.run();
+  store.place(0, "node0");
+  store.place(1, "node1");
+  MemberDocument& member = store.member("t1");
+  member.failed = 2;
+  member.failure.emplace();
+  member.failure->rank = 6;
+  member.failure->host = "node1";
+  member.failure->cause = "exit code 7";
+  member.failure->others = {{{{4, 4}}, "exit code 9", "", 0}};
+  const std::string json = to_json(store.view(), true, 0);
+  EXPECT_THAT(json, HasSubstr(R"("ranks":[4,7],"failed_ranks":[[4,4],[6,6]]})"));
+  EXPECT_THAT(json, HasSubstr(R"("ranks":[0,3]})"));
 }
 
 TEST(JobViewTest, WhoWasLostAndIsNotBackIsNamed) {
