@@ -100,9 +100,9 @@ void NodeStory::end_round(std::int64_t at) {
   waits_ = true;
 }
 
-void NodeStory::finish(std::int64_t lost_at) {
+void NodeStory::finish(std::int64_t known_until) {
   if (any_ && !over_) {
-    const std::int64_t end = std::max(lost_at, last_);
+    const std::int64_t end = std::max(known_until, last_);
     for (const auto& [rank, open] : ranks_)
       close(rank, end, true);
     close_node(end, true);

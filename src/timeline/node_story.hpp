@@ -15,8 +15,10 @@ class NodeStory {
  public:
   explicit NodeStory(Node& node) : node_(node) {}
   void take(const Entry& entry, std::int64_t time);
-  // The end of what is known. `lost_at`: when the others missed it.
-  void finish(std::int64_t lost_at);
+  // That it is in; 0: it waits.
+  [[nodiscard]] std::int64_t open_round() const { return waits_ ? 0 : round_; }
+  // The end of what is known: the node is drawn until then if it has not told its own.
+  void finish(std::int64_t known_until);
 
  private:
   struct Open {

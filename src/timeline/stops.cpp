@@ -26,6 +26,12 @@ const Entry* failed_worker(const Entries& story, const Entry* word) {
   });
 }
 
+// The round was stopped for it: who says so stops for it, too, and is not the one.
+const Entry* who_joined(const Entries& story, const Entry* word) {
+  if (word == nullptr || word->text.find(" joined") == std::string::npos) return nullptr;
+  return first_of_kind(story, Kind::NodeJoined);
+}
+
 Stop stop_of(const Entries& story) {
   Stop stop;
   stop.word = first_of_kind(story, Kind::RoundStopping);
@@ -36,6 +42,7 @@ Stop stop_of(const Entries& story) {
   if (stop.cause == nullptr && stop.word != nullptr)
     stop.cause = first_of_kind(story, Kind::NodeGone);
   if (stop.cause == nullptr) stop.cause = first_of_kind(story, Kind::Limit);
+  if (stop.cause == nullptr) stop.cause = who_joined(story, stop.word);
   if (stop.cause == nullptr) stop.cause = stop.word;
   return stop;
 }

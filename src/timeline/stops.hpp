@@ -16,7 +16,7 @@ using RunRound = std::pair<std::size_t, std::int64_t>;  // a run and the number 
 // Pointers into the log's entries.
 struct Stop {
   const Entry* word = nullptr;   // the first round_stopping; nullptr: no node told one
-  const Entry* cause = nullptr;  // what went wrong first; nullptr: nothing did
+  const Entry* cause = nullptr;  // what went wrong first, or who joined; nullptr: nothing did
 };
 
 // The stop of each round that any entry names. The leader says which failure counts; if its file is

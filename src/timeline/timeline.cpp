@@ -33,11 +33,11 @@ bool is_mark(const Entry& entry) {
   }
 }
 
+// Not the outcome: of a job that has failed, nodes tell it on which nothing went wrong.
 bool is_bad(const Entry& entry) {
   return entry.kind == Kind::WorkerExited || entry.kind == Kind::Failure ||
          entry.kind == Kind::NodeGone || entry.kind == Kind::StoreLost ||
-         entry.kind == Kind::Limit || entry.kind == Kind::Hang ||
-         (entry.kind == Kind::Outcome && entry.end == End::Failed);
+         entry.kind == Kind::Limit || entry.kind == Kind::Hang;
 }
 
 std::string name_of_event(const Entry& entry) {
@@ -47,7 +47,8 @@ std::string name_of_event(const Entry& entry) {
 // Everything that a timeline is made of, on the way there.
 class Maker {
  public:
-  Maker(const Log& log, const std::vector<std::size_t>& runs) : log_(log), runs_(runs) {
+  Maker(const Log& log, const std::vector<std::size_t>& runs, std::int64_t now_ns)
+      : log_(log), runs_(runs), now_ns_(now_ns) {
     for (std::size_t i = 0; i < log.agents.size(); ++i)
       by_id_.emplace(std::pair(runs[i], log.agents[i].node), i);
   }
@@ -58,6 +59,7 @@ class Maker {
     tell_nodes();
     for (const Entry& entry : log_.entries)
       take(entry);
+    stretch_rounds();
     find_causes();
     order();
     return std::move(result_);
@@ -80,7 +82,8 @@ class Maker {
         std::minmax_element(log_.entries.begin(), log_.entries.end(),
                             [](const auto& a, const auto& b) { return a.at_ns < b.at_ns; });
     result_.begin_ns = first->at_ns;
-    result_.length = last->at_ns - first->at_ns;
+    result_.live = now_ns_ != 0;
+    result_.length = std::max(last->at_ns, now_ns_) - first->at_ns;
   }
 
   void name_runs() {
@@ -105,6 +108,36 @@ class Maker {
     return lost;
   }
 
+  // When the last of the nodes that tell it has left the round.
+  std::map<RunRound, std::int64_t> round_ends() const {
+    std::map<RunRound, std::int64_t> ends;
+    for (const Entry& entry : log_.entries)
+      if (entry.kind == Kind::RoundEnded) {
+        std::int64_t& end = ends[{run_of(entry), entry.round}];
+        end = std::max(end, at(entry));
+      }
+    return ends;
+  }
+
+  // Until when a node without an end is drawn. If nobody has missed it, it was in its round until
+  // that was over for the others.
+  std::int64_t end_of_node(std::size_t node, std::int64_t round,
+                           const std::map<std::size_t, std::int64_t>& lost,
+                           const std::map<RunRound, std::int64_t>& ends) const {
+    if (const auto loss = lost.find(node); loss != lost.end()) return loss->second;
+    const auto end = ends.find({runs_[node], round});
+    return end == ends.end() ? result_.length : end->second;
+  }
+
+  // A round lasts at least as long as what belongs to it.
+  void stretch_rounds() {
+    for (const Node& node : result_.nodes)
+      for (const Span& span : node.spans)
+        if (const auto round = rounds_.find({node.run, span.round});
+            span.cut && span.state != State::Waiting && round != rounds_.end())
+          round->second.end = std::max(round->second.end, span.end);
+  }
+
   void tell_nodes() {
     std::map<std::string, int> hosts;
     for (const Agent& agent : log_.agents)
@@ -121,13 +154,13 @@ class Maker {
       result_.nodes.push_back(std::move(node));
     }
     const auto lost = losses();
+    const auto ends = round_ends();
     auto entry = log_.entries.begin();
     for (std::size_t i = 0; i < result_.nodes.size(); ++i) {
       NodeStory story(result_.nodes[i]);
       for (; entry != log_.entries.end() && entry->agent == i; ++entry)
         story.take(*entry, at(*entry));
-      const auto loss = lost.find(i);
-      story.finish(loss == lost.end() ? result_.length : loss->second);
+      story.finish(end_of_node(i, story.open_round(), lost, ends));
     }
   }
 
@@ -144,6 +177,7 @@ class Maker {
     }
     if (const auto round = rounds_.find(key); round != rounds_.end() && in_round(entry.kind))
       round->second.end = std::max(round->second.end, at(entry));
+    if (entry.kind == Kind::Outcome) note_ending(entry);
     if (!is_mark(entry)) return;
     Mark mark;
     mark.at = at(entry);
@@ -153,6 +187,12 @@ class Maker {
     mark.text = entry.text;
     mark.bad = is_bad(entry);
     result_.marks.push_back(std::move(mark));
+  }
+
+  void note_ending(const Entry& entry) {
+    const auto [ending, is_first] = endings_.try_emplace(run_of(entry));
+    if (is_first || at(entry) >= ending->second.at)
+      ending->second = {run_of(entry), at(entry), entry.end, entry.exit_code, entry.text};
   }
 
   static bool in_round(Kind kind) {
@@ -166,12 +206,12 @@ class Maker {
       const auto round = rounds_.find(key);
       if (round == rounds_.end()) continue;
       if (stop.word != nullptr) round->second.reason = stop.word->text;
-      if (stop.cause != nullptr) add_cause(key, *stop.cause);
+      if (stop.cause != nullptr) add_cause(key, *stop.cause, round->second.reason);
     }
   }
 
-  void add_cause(const RunRound& key, const Entry& entry) {
-    std::string text = entry.text;
+  void add_cause(const RunRound& key, const Entry& entry, const std::string& reason) {
+    std::string text = entry.kind == Kind::NodeJoined ? reason : entry.text;
     if (entry.kind == Kind::NodeGone) text = "the node is gone" + (text.empty() ? "" : ": " + text);
     result_.causes.push_back(
         {key.first, key.second, at(entry), subject_of(entry), entry.rank, std::move(text)});
@@ -200,6 +240,8 @@ class Maker {
       cause.node = now[cause.node];
     for (auto& [key, round] : rounds_)
       result_.rounds.push_back(std::move(round));
+    for (auto& [run, ending] : endings_)
+      result_.endings.push_back(std::move(ending));
     const auto by_begin = [](const auto& a, const auto& b) { return a.begin < b.begin; };
     std::stable_sort(result_.rounds.begin(), result_.rounds.end(), by_begin);
     const auto by_time = [](const auto& a, const auto& b) { return a.at < b.at; };
@@ -209,8 +251,10 @@ class Maker {
 
   const Log& log_;
   const std::vector<std::size_t>& runs_;
+  const std::int64_t now_ns_;
   std::map<std::pair<std::size_t, std::string>, std::size_t> by_id_;  // run and node
   std::map<RunRound, Round> rounds_;
+  std::map<std::size_t, Ending> endings_;  // by run
   Timeline result_;
 };
 
@@ -229,8 +273,8 @@ std::size_t Timeline::ranks() const {
   return static_cast<std::size_t>(most);
 }
 
-Timeline make_timeline(const Log& log, const std::vector<std::size_t>& runs) {
-  return Maker(log, runs).make();
+Timeline make_timeline(const Log& log, const std::vector<std::size_t>& runs, std::int64_t now_ns) {
+  return Maker(log, runs, now_ns).make();
 }
 
 }  // namespace drun::timeline

@@ -81,6 +81,15 @@ struct Cause {
   std::string text;
 };
 
+// How a run of a job ended, as the last of its nodes has told it.
+struct Ending {
+  std::size_t run = 0;
+  std::int64_t at = 0;
+  End end = End::None;
+  std::int64_t exit_code = 0;
+  std::string text;
+};
+
 struct Timeline {
   std::vector<std::string> jobs;       // ids, each once
   std::vector<std::string> run_names;  // of each run: "" if there is one, else "train, run 2"
@@ -90,12 +99,16 @@ struct Timeline {
   std::vector<Round> rounds;           // in the order of their beginnings
   std::vector<Mark> marks;             // by time
   std::vector<Cause> causes;           // by time; one for each round that was stopped
+  std::vector<Ending> endings;         // by run; of those that have ended
+  bool live = false;                   // it ends now: what is cut goes on
   std::vector<std::string> notes;      // sentences about the files and clocks
 
   [[nodiscard]] std::size_t ranks() const;  // workers of the largest round
 };
 
-// `log`: of set_clocks_right(). `runs`: of runs_of().
-[[nodiscard]] Timeline make_timeline(const Log& log, const std::vector<std::size_t>& runs);
+// `log`: of set_clocks_right(). `runs`: of runs_of(). `now_ns`: Unix time, of events that are all
+// from agents that still run or have told their end; 0: of files, which end with their last event.
+[[nodiscard]] Timeline make_timeline(const Log& log, const std::vector<std::size_t>& runs,
+                                     std::int64_t now_ns = 0);
 
 }  // namespace drun::timeline

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <iterator>
 #include <limits>
 #include <map>
 #include <string_view>
@@ -49,7 +50,6 @@ void add_rank_rows(const Timeline& timeline, PageRows& page) {
     for (const Worker& worker : timeline.nodes[i].workers) {
       PageRow& row = rows[{timeline.nodes[i].job, worker.rank}];
       row.label = with_job(timeline, i, "rank " + std::to_string(worker.rank));
-      row.node = i;
       for (const Span& span : worker.spans)
         row.spans.emplace_back(i, &span);
     }
@@ -90,10 +90,12 @@ PageRows rows_of(const Timeline& timeline) {
       page.of_node[i] = page.of_rank.at({node.job, node.workers.front().rank});
     }
   }
-  for (PageRow& row : page.rows)
+  for (PageRow& row : page.rows) {
     std::stable_sort(row.spans.begin(), row.spans.end(), [](const auto& a, const auto& b) {
       return a.second->begin < b.second->begin;
     });
+    if (!row.spans.empty()) row.node = row.spans.back().first;
+  }
   return page;
 }
 
@@ -121,6 +123,7 @@ class PageData {
               {"rounds", Json::array()},
               {"marks", Json::array()},
               {"causes", Json::array()},
+              {"endings", Json::array()},
               {"notes", timeline_.notes}};
     for (std::size_t i = 0; i < kStates; ++i)
       data["states"].push_back(name_of(static_cast<State>(i)));
@@ -142,17 +145,39 @@ class PageData {
       data["causes"].push_back({{"run", cause.run},
                                 {"round", cause.round},
                                 {"at", page_time(cause.at)},
-                                {"row", row_of(cause.node, cause.rank)},
+                                {"row", row_of(cause.node, cause.rank, cause.at)},
                                 {"node", cause.node},
                                 {"rank", cause.rank},
                                 {"text", cause.text}});
+    for (const Ending& ending : timeline_.endings)
+      data["endings"].push_back({{"run", ending.run},
+                                 {"at", page_time(ending.at)},
+                                 {"succeeded", ending.end == End::Succeeded},
+                                 {"exit_code", ending.exit_code},
+                                 {"text", ending.text}});
     return data;
   }
 
  private:
-  std::size_t row_of(std::size_t node, std::int64_t rank) const {
-    const auto row = page_.of_rank.find({timeline_.nodes[node].job, rank});
+  std::size_t row_of(std::size_t node, std::int64_t rank, std::int64_t at) const {
+    const std::string& job = timeline_.nodes[node].job;
+    const auto row = page_.of_rank.find({job, rank < 0 ? first_rank(node, at) : rank});
     return row == page_.of_rank.end() ? page_.of_node[node] : row->second;
+  }
+
+  // The first that the node had then, or before; -1: none yet.
+  std::int64_t first_rank(std::size_t node, std::int64_t at) const {
+    std::int64_t rank = -1;
+    std::int64_t since = -1;
+    for (const Worker& worker : timeline_.nodes[node].workers) {
+      const auto next =
+          std::upper_bound(worker.spans.begin(), worker.spans.end(), at,
+                           [](std::int64_t time, const Span& span) { return time < span.begin; });
+      if (next == worker.spans.begin() || std::prev(next)->round <= since) continue;
+      since = std::prev(next)->round;
+      rank = worker.rank;
+    }
+    return rank;
   }
 
   static Json json_of_row(const PageRow& row) {
@@ -173,8 +198,8 @@ class PageData {
     for (const Mark& mark : timeline_.marks) {
       if (mark.bad ? ++bad_shown > kMostMarks : ++others_shown > others) continue;
       data["marks"].push_back(
-          Json::array({page_time(mark.at), row_of(mark.node, mark.rank), mark.node, mark.rank,
-                       mark.bad ? 1 : 0, mark.name, mark.text}));
+          Json::array({page_time(mark.at), row_of(mark.node, mark.rank, mark.at), mark.node,
+                       mark.rank, mark.bad ? 1 : 0, mark.name, mark.text}));
     }
   }
 

@@ -73,6 +73,33 @@ TEST(TimelinePageTest, ARankHasARowWhateverNodeItIsOn) {
   EXPECT_EQ(data["states"][0], "waiting");
 }
 
+// Ranks move up when a node with a better place joins: in the order of nodes node1 is the last one
+// with rank 0, in time it is node0.
+TEST(TimelinePageTest, ARowIsNamedAfterWhoHadItsRankLast) {
+  ToldNode node0("node0", 10);
+  ToldNode node1("node1", 11);
+  node1.joins(0).begins(100, 1, 0, 1, 1).starts(110, 0).tell(Kind::RoundEnded, 500);
+  node1.begins(600, 2, 1).starts(610, 1);
+  node0.joins(400).begins(600, 2, 0).starts(610, 0);
+  node0.says(Kind::NodeGone, 900, "its session has ended", node1.ticket());
+  const json data = data_of({node0, node1});
+  ASSERT_EQ(data["rows"].size(), 2U);
+  for (const int rank : {0, 1})
+    EXPECT_EQ(data["nodes"][data["rows"][rank]["node"].get<std::size_t>()],
+              "node" + std::to_string(rank));
+  const auto& gone = data["marks"].back();
+  EXPECT_EQ(gone[5], "node_gone");
+  EXPECT_EQ(gone[1], 1) << "the row of the rank that it had then, not of its first one";
+}
+
+TEST(TimelinePageTest, TheEndOfTheJobIsTold) {
+  ToldNode node("node0", 10);
+  node.joins(0).begins(100, 1, 0, 1, 1).ends(600, 7, "rank 0: exit code 7");
+  const json data = data_of({node});
+  EXPECT_EQ(data["endings"], json::parse(R"([{"run":0,"at":601000,"succeeded":false,"exit_code":7,)"
+                                         R"("text":"rank 0: exit code 7"}])"));
+}
+
 TEST(TimelinePageTest, ASpareHasARowOfItsOwn) {
   auto nodes = job_with_a_restart();
   nodes.push_back(ToldNode("spare", 12).joins(200));

@@ -13,6 +13,7 @@ namespace {
 
 using events::Kind;
 using test::job_with_a_restart;
+using test::log_of;
 using test::timeline_of;
 using test::ToldNode;
 using ::testing::ElementsAre;
@@ -123,6 +124,62 @@ TEST(TimelineTest, AJobThatStillRunsIsCutAtTheLastEvent) {
   EXPECT_THAT(words(timeline.nodes[0].workers[0].spans),
               ElementsAre("waiting 0-101", "starting 101-111", "running 111-901 cut"));
   EXPECT_THAT(timeline.causes, IsEmpty());
+}
+
+// Nobody told of it: the others stopped without it, and it did not run on to the end of the job.
+TEST(TimelineTest, ANodeThatNobodyMissedEndsWithItsRound) {
+  auto nodes = job_with_a_restart();
+  ToldNode lost("node2", 12);
+  lost.joins(0).begins(100, 1, 2, 1, 3).starts(110, 2).tell(Kind::WorkersRunning, 111);
+  nodes.push_back(lost);
+  const Timeline timeline = timeline_of(nodes);
+  EXPECT_THAT(words(timeline.nodes[2].workers[0].spans),
+              ElementsAre("waiting 0-101", "starting 101-111", "running 111-552 cut"));
+}
+
+// Every node tells that the job has failed, also those on which nothing went wrong.
+TEST(TimelineTest, TheOutcomeIsNoFailureOfTheNodesThatTellIt) {
+  ToldNode node0("node0", 10);
+  ToldNode node1("node1", 11);
+  node0.joins(0).begins(100, 1, 0).starts(110, 0).ends(600, 7, "rank 1: exit code 7");
+  node1.joins(0).begins(100, 1, 1).starts(110, 1).exits(500, 1, "FAILED", "exit code 7");
+  node1.ends(601, 7, "rank 1: exit code 7");
+  const Timeline timeline = timeline_of({node0, node1});
+  std::vector<std::size_t> bad;
+  for (const Mark& mark : timeline.marks)
+    if (mark.bad) bad.push_back(mark.node);
+  EXPECT_THAT(bad, ElementsAre(1U));
+  ASSERT_EQ(timeline.endings.size(), 1U);
+  EXPECT_EQ(timeline.endings[0].exit_code, 7);
+  EXPECT_EQ(timeline.endings[0].at, 602 * test::kMs);
+  EXPECT_EQ(timeline.endings[0].text, "rank 1: exit code 7");
+}
+
+TEST(TimelineTest, AJobThatStillRunsIsDrawnUntilNow) {
+  ToldNode node("host", 7);
+  node.joins(0).begins(100, 1, 0, 1, 1).starts(110, 0).tell(Kind::WorkersRunning, 111);
+  const Log log = log_of({node});
+  const Timeline timeline = make_timeline(log, runs_of(log), test::kDay + 7'000 * test::kMs);
+  EXPECT_TRUE(timeline.live);
+  EXPECT_EQ(timeline.length, 7'001 * test::kMs);
+  EXPECT_THAT(words(timeline.nodes[0].workers[0].spans),
+              ElementsAre("waiting 0-101", "starting 101-111", "running 111-7001 cut"));
+  ASSERT_EQ(timeline.rounds.size(), 1U);
+  EXPECT_EQ(timeline.rounds[0].end, 7'001 * test::kMs);
+}
+
+TEST(TimelineTest, WhoJoinedIsTheCauseAndNotWhoStopsForIt) {
+  ToldNode node0("node0", 10);
+  ToldNode node1("node1", 11);
+  ToldNode node2("node2", 12);
+  node0.joins(0).begins(100, 1, 0).says(Kind::NodeJoined, 300, "", node2.ticket());
+  node1.joins(0).begins(100, 1, 1).says(Kind::RoundStopping, 400, "1 node has joined");
+  node0.says(Kind::RoundStopping, 401, "1 node has joined").tell(Kind::RoundEnded, 410);
+  node2.joins(300);
+  const Timeline timeline = timeline_of({node0, node1, node2});
+  ASSERT_EQ(timeline.causes.size(), 1U);
+  EXPECT_EQ(timeline.nodes[timeline.causes[0].node].name, "node2");
+  EXPECT_EQ(timeline.causes[0].text, "1 node has joined");
 }
 
 TEST(TimelineTest, AHangIsABadMark) {

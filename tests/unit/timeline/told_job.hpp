@@ -91,6 +91,13 @@ class ToldNode {
     said.peer = peer;
     return tell(said);
   }
+  ToldNode& ends(std::int64_t ms, std::int64_t exit_code, const std::string& text = "") {
+    Event outcome = event(Kind::Outcome, ms);
+    outcome.state = exit_code == 0 ? "SUCCEEDED" : "FAILED";
+    outcome.exit_code = exit_code;
+    outcome.raw_error = text;
+    return tell(outcome);
+  }
   ToldNode& fails(std::int64_t ms, std::int64_t rank, const std::string& error,
                   const std::string& peer) {
     Event failure = event(Kind::Failure, ms);
