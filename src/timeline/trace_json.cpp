@@ -96,7 +96,7 @@ class TraceWriter {
   void add_span(const Span& span, Track track) {
     ordered_json arguments{{"round", span.round}};
     if (!span.text.empty()) arguments["text"] = span.text;
-    if (span.cut) arguments["end"] = "not in the files";
+    if (span.cut) arguments["end"] = timeline_.live ? "not yet" : "not in the files";
     add_slice(std::string(name_of(span.state)), track, span.begin, span.end, arguments);
   }
 

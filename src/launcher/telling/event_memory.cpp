@@ -43,7 +43,7 @@ std::string events_json(const EventMemory& memory) {
   return text + "\n]}\n";
 }
 
-std::string events_trace(const EventMemory& memory) {
+std::string events_trace(const EventMemory& memory, std::int64_t monotonic_ns) {
   timeline::LogReader reader;
   for (const auto& event : memory.list())
     reader.add(to_json(*event) + "\n");
@@ -51,7 +51,8 @@ std::string events_trace(const EventMemory& memory) {
   timeline::Log log = std::move(reader).finish();
   const auto runs = timeline::runs_of(log);
   (void)timeline::set_clocks_right(log, runs);  // it is one clock: there is nothing to note
-  timeline::Timeline picture = timeline::make_timeline(log, runs);
+  const std::int64_t now_ns = log.agents.empty() ? 0 : log.agents.front().boot_ns + monotonic_ns;
+  timeline::Timeline picture = timeline::make_timeline(log, runs, now_ns);
   if (memory.forgotten() > 0)
     picture.notes.push_back("the " + std::to_string(memory.forgotten()) +
                             " events before these are forgotten: --events keeps all");

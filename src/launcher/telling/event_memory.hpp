@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <deque>
 #include <memory>
 #include <string>
@@ -36,7 +37,7 @@ class EventMemory {
 // {"events":[...]}: the last ones, the oldest first, each as a line of --events. Without the starts
 // of workers and the ends of those that did not fail, which would leave no room for others.
 [[nodiscard]] std::string events_json(const EventMemory& memory);
-// What drunctl timeline would make of these events.
-[[nodiscard]] std::string events_trace(const EventMemory& memory);
+// What drunctl timeline would make of these events, until `monotonic_ns`.
+[[nodiscard]] std::string events_trace(const EventMemory& memory, std::int64_t monotonic_ns);
 
 }  // namespace drun::launcher

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <cstdint>
 #include <iterator>
 #include <string_view>
 #include <utility>
@@ -37,12 +38,13 @@ struct Known {
   status::AgentStatus own;
   jobs::Documents documents;
   EventMemory events;
+  std::int64_t monotonic_ns = 0;  // now
 };
 
 HttpAnswer answer_for(std::string_view topic, const Known& known,
                       const std::optional<jobs::JobView>& job) {
   if (topic == kEvents) return json_answer(events_json(known.events));
-  if (topic == kTrace) return json_answer(events_trace(known.events));
+  if (topic == kTrace) return json_answer(events_trace(known.events, known.monotonic_ns));
   if (topic == kJson) {
     if (!job) return plain_answer(503, "the job's store gives no answer");
     return json_answer(to_json(*job, false, unix_ms()) + "\n");
@@ -147,6 +149,7 @@ void PageAnswers::make(std::vector<Request> requests) {
       documents != nullptr && std::any_of(topics.begin(), topics.end(), is_of_job))
     known.documents = *documents;
   if (!std::all_of(topics.begin(), topics.end(), is_of_job)) known.events = parts_.events;
+  known.monotonic_ns = std::chrono::nanoseconds(parts_.clock().time_since_epoch()).count();
   std::function<std::vector<HttpAnswer>()> work = [topics, known = std::move(known)] {
     const auto job = job_of(known.documents, known.own);
     std::vector<HttpAnswer> answers;

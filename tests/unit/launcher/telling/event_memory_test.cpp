@@ -92,11 +92,30 @@ TEST(EventMemoryTest, TheTraceHasTheWorkersAndWhatIsMissing) {
   memory.add(begun);
   memory.add(worker(Kind::WorkerStarted, 3, 0));
   memory.add(worker(Kind::WorkerExited, 4, 0, "FAILED"));
-  const std::string text = events_trace(memory);
+  const std::string text = events_trace(memory, 5'000'000);
   EXPECT_THAT(text, StartsWith("{\"traceEvents\":["));
   EXPECT_THAT(text, HasSubstr("\"name\":\"rank 0\""));
   EXPECT_THAT(text, HasSubstr("{\"name\":\"failed\","));
   EXPECT_THAT(text, HasSubstr("the 4 events before these are forgotten: --events keeps all"));
+}
+
+// The last event may be hours old.
+TEST(EventMemoryTest, TheTraceOfAJobThatRunsIsDrawnUntilNow) {
+  EventMemory memory;
+  memory.add(event_of(Kind::AgentStarted, 0));
+  Event begun = event_of(Kind::RoundBegun, 2);
+  begun.round = 1;
+  begun.group_rank = 0;
+  begun.group_world_size = begun.local_world_size = begun.world_size = 1;
+  memory.add(begun);
+  memory.add(worker(Kind::WorkerStarted, 3, 0));
+  const std::string text = events_trace(memory, 7'001'000'000);
+  EXPECT_THAT(text, HasSubstr(R"("name":"running","cat":"drun","ph":"X","ts":3000.0,)"
+                              R"("dur":6997000.0,)"));
+  EXPECT_THAT(text, HasSubstr(R"("name":"round 1","cat":"drun","ph":"X","ts":2000.0,)"
+                              R"("dur":6998000.0,)"));
+  EXPECT_THAT(text, HasSubstr(R"("end":"not yet")"));
+  EXPECT_THAT(text, Not(HasSubstr("not in the files")));
 }
 
 }  // namespace
