@@ -517,8 +517,11 @@ class MadeUpJob(http.server.BaseHTTPRequestHandler):
         nodes = [{"host": f"node{n}", "address": "", "role": "", "state": "failed" if n == 13 else "running",
                   "note": "rank 104: <b>exit code 7</b>" if n == 13 else "", "hosts_store": n == 0, "leads": n == 0,
                   "group_rank": n, "ranks": [8 * n, 8 * n + 7]} for n in range(500)]
+        nodes[13]["failed_ranks"] = [[104, 104], [110, 111]]
         job = {"id": "big", "state": "running", "nnodes": "500", "round": {"number": 1, "phase": "running", "nodes": 500,
-               "world_size": 4000, "waiting": "", "reason": ""}, "restarts": 1, "max_restarts": 3, "losses": 0, "nodes": nodes,
+               "world_size": 4000, "waiting": "", "reason": "", "since_ms": 1795876206000, "hung": True}, "restarts": 1,
+               "steps": [41, 62], "behind": {"host": "node2", "rank": 17, "step": 41, "heartbeat_ms": 1795876300000},
+               "collective": "rank 17 is not in call 5", "max_restarts": 3, "losses": 0, "nodes": nodes,
                "absent": [{"host": "", "state": "missing", "note": "its agent is gone", "group_rank": 500, "ranks": [4000, 4007]},
                           {"host": "node501", "state": "lost", "note": "lost in 1 round, and not back"}],
                "rounds": [{"number": 1, "nodes": 500, "world_size": 4000, "began_ms": 1795876200000, "stopping_ms": 1795876205000,
@@ -587,24 +590,50 @@ class Browser(unittest.TestCase):
             self.assertEqual(tab.value("document.getElementById('take').offsetParent"), None)
             self.assertTrue(tab.value("document.getElementById('stacks').hidden"))
 
-    def test_four_thousand_ranks(self):
+    @contextlib.contextmanager
+    def made_up(self):
+        """Its address."""
         server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), MadeUpJob)
         thread = threading.Thread(target=server.serve_forever)
         thread.start()
         try:
-            with tempfile.TemporaryDirectory() as folder:
-                picture = os.path.join(folder, "page.png")
-                dom = chromium("--dump-dom", f"http://127.0.0.1:{server.server_port}/")
-                chromium(f"--screenshot={picture}", "--window-size=1200,1000", f"http://127.0.0.1:{server.server_port}/")
-                self.assertEqual(pathlib.Path(picture).read_bytes()[:4], b"\x89PNG")
+            yield f"http://127.0.0.1:{server.server_port}/"
         finally:
             server.shutdown()
             thread.join()
             server.server_close()
+
+    def test_no_word_breaks_where_the_page_is_narrow(self):
+        with self.made_up() as address, Tab(address) as tab:
+            eventually(lambda: tab.value("document.querySelectorAll('#table td').length") > 0)
+            broken = tab.value("""(() => {
+              document.body.style.width = "400px";
+              return [...document.querySelectorAll("th, #table td")].filter(cell => {
+                const range = document.createRange();
+                range.selectNodeContents(cell);
+                return /^[^ -]+$/.test(cell.textContent) && range.getClientRects().length > 1;
+              }).map(cell => cell.textContent);
+            })()""")
+        self.assertEqual(broken, [])
+
+    def test_four_thousand_ranks(self):
+        with self.made_up() as address, tempfile.TemporaryDirectory() as folder:
+            picture = os.path.join(folder, "page.png")
+            dom = chromium("--dump-dom", address)
+            chromium(f"--screenshot={picture}", "--window-size=1200,1000", address)
+            self.assertEqual(pathlib.Path(picture).read_bytes()[:4], b"\x89PNG")
         self.assertEqual(dom.count('<i class="running" title="rank '), 3992)
-        self.assertEqual(dom.count('<i class="failed" title="rank '), 8)
+        self.assertEqual(re.findall(r'<i class="failed" title="rank (\d+) ', dom), ["104", "110", "111"])
+        self.assertEqual(dom.count('<i class="stopped" title="rank '), 5)
         self.assertEqual(dom.count('<i class="missing" title="rank '), 8)
-        self.assertIn('aria-label="8 failed, 8 missing, 3992 running"', dom)
+        self.assertIn('aria-label="3 failed, 8 missing, 5 stopped, 3992 running"', dom)
+        self.assertIn('class="badge failed" role="status">hangs</span>', dom)
+        lines = re.findall("<li>(.*?)</li>", re.search(r'<ul id="lines" class="lines">(.*?)</ul>', dom)[1])
+        self.assertEqual(lines[0], "Hangs: no rank makes progress any more")
+        self.assertRegex(lines[-2], r"^Heartbeats: steps 41 to 62; rank 17 on node2 is furthest behind: step 41, last heartbeat ")
+        self.assertEqual(lines[-1], "NCCL: rank 17 is not in call 5")
+        self.assertRegex(dom, r"<dt>Since</dt><dd>[^<]*2026[^<]*</dd>")
+        self.assertRegex(dom, r'<tbody id="happened"><tr><td>[^<]*2026[^<]*</td>')
         rows = re.search(r'<tbody id="happened">(.*?)</tbody>', dom)[1]
         self.assertEqual([re.sub(r"<[^>]*>", "|", row)[1:].split("||")[1:] for row in rows.split("</tr>")[:-1]],
                          [["restart 1", "of 3 allowed", "the job|"],
