@@ -197,6 +197,7 @@ class Pages(Timeline):
         self.assertGreater(int(re.search(r'data-spans="(\d+)"', dom)[1]), 4 * 5)
         self.assertRegex(dom, r'<tbody id="causes"><tr><td>1</td><td>[^<]*</td><td>3</td><td>[^<]*</td><td>exit code 7</td></tr></tbody>')
         self.assertRegex(dom, r'<p id="detail" role="status">rank 3 on [^<]+; ')
+        self.assertRegex(dom, r'<ul id="ends" class="notes"><li>succeeded, after [^<]*</li></ul>')
         for state in ("waiting", "starting", "running", "stopping", "succeeded", "failed"):
             self.assertIn(f"</i>{state}</li>", dom)
 
@@ -213,6 +214,8 @@ class Pages(Timeline):
         self.assertLess((self.folder / "page.html").stat().st_size, 1_000_000)
         self.assertRegex(dom, r'<p id="facts">500 nodes, 4000 ranks, 1 round, 0 restarts, [^<]*. So many ranks have a row for each node.</p>')
         self.assertRegex(dom, r'<canvas id="chart"[^>]* data-rows="500"')
+        # The names of the longest have room.
+        self.assertGreater(int(re.search(r'data-labels="(\d+)"', dom)[1]), 150)
         self.assertIn("rank 104 on node13: &lt;/script&gt;&lt;b id=\"evil\"&gt;exit code 7, after 1 min 0 s", dom)
         self.assertNotIn('<b id="evil">', dom)
         picture = self.folder / "page.png"
