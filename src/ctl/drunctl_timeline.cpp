@@ -3,7 +3,6 @@
 #include <array>
 #include <cerrno>
 #include <cstddef>
-#include <cstdint>
 #include <filesystem>
 #include <fstream>
 #include <string>
@@ -12,10 +11,10 @@
 #include <vector>
 
 #include "base/atomic_file.hpp"
-#include "base/duration_text.hpp"
 #include "base/log.hpp"
 #include "base/printable.hpp"
 #include "cli/usage_error.hpp"
+#include "timeline/clock_notes.hpp"
 #include "timeline/clocks.hpp"
 #include "timeline/event_log.hpp"
 #include "timeline/runs.hpp"
@@ -28,8 +27,6 @@ namespace {
 
 using timeline::FileCount;
 using timeline::LogReader;
-
-constexpr std::int64_t kMillisecond = 1'000'000;
 
 [[noreturn]] void refuse_file(const std::string& path, const std::string& why) {
   throw cli::UsageError("timeline " + in_quotes(path) + ": " + why);
@@ -66,16 +63,6 @@ std::vector<std::string> notes_of(const std::string& path, const FileCount& coun
   return notes;
 }
 
-std::string note_of(const timeline::ClockNote& note) {
-  if (!note.compared)
-    return "the clock of " + escaped(note.hostname) +
-           " is taken as it is: nothing in the files compares it with the others";
-  const std::int64_t behind = note.offset_ns / kMillisecond;
-  return "the clock of " + escaped(note.hostname) + " was " +
-         describe_duration(behind < 0 ? -behind : behind) + (behind < 0 ? " ahead" : " behind") +
-         ": its times are corrected";
-}
-
 }  // namespace
 
 int draw_timeline(const CtlOptions& options) {
@@ -93,9 +80,8 @@ int draw_timeline(const CtlOptions& options) {
   }
   timeline::Log told = std::move(reader).finish();
   const auto runs = timeline::runs_of(told);
-  for (const timeline::ClockNote& note : timeline::set_clocks_right(told, runs))
-    if (!note.compared || note.offset_ns >= kMillisecond || note.offset_ns <= -kMillisecond)
-      notes.push_back(note_of(note));
+  for (std::string& note : timeline::sentences_of(timeline::set_clocks_right(told, runs)))
+    notes.push_back(std::move(note));
   timeline::Timeline picture = timeline::make_timeline(told, runs);
   for (const std::string& note : notes)
     log::info("{}", note);
