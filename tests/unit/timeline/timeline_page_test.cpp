@@ -84,7 +84,7 @@ TEST(TimelinePageTest, ARowIsNamedAfterWhoHadItsRankLast) {
   node0.says(Kind::NodeGone, 900, "its session has ended", node1.ticket());
   const json data = data_of({node0, node1});
   ASSERT_EQ(data["rows"].size(), 2U);
-  for (const int rank : {0, 1})
+  for (const std::size_t rank : {0U, 1U})
     EXPECT_EQ(data["nodes"][data["rows"][rank]["node"].get<std::size_t>()],
               "node" + std::to_string(rank));
   const auto& gone = data["marks"].back();
