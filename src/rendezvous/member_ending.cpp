@@ -8,8 +8,8 @@
 namespace drun::rendezvous {
 namespace {
 
-// After a request to stop, an agent waits for the leader to end the job: this much longer than the
-// keep-alive limit, because the leader may just have died. Its session then lives for the limit and
+// After a request to stop, an agent waits for the leader to end the job: this much longer than its
+// lease, because the leader may just have died. Its session then lives for the keep-alive limit and
 // two seconds, and the next one must be elected and answer. If the store has been lost, that is the
 // time to find the next one, too: an agent that left before would take its vote with it, and nobody
 // would know of the request.

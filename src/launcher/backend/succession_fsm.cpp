@@ -207,7 +207,8 @@ SuccessionStep SuccessionFsm::give_up_search() {
       rendezvous::duration_text(limits_.search) + " no majority of the round's " +
       std::to_string(asked_.nodes) + " nodes met at a successor (" + places +
       "); a job of more nodes or at an etcd cluster goes on without it, and --rdzv-conf quorum=1 "
-      "lets any node that is left go on, even if the others run, too"};
+      "lets any node that is left go on, even if the others run, too; successors=N names more "
+      "places to meet at"};
 }
 
 bool SuccessionFsm::is_searching() const {

@@ -497,6 +497,7 @@ TEST(SuccessionFsmTest, SaysWhyItGivesUpAndWhatHelps) {
               HasSubstr("lost the store at node0:29400, and within 20 s no majority of the round's "
                         "4 nodes met at a successor (node1:7000, node2:7000); "));
   EXPECT_THAT(text, HasSubstr("--rdzv-conf quorum=1"));
+  EXPECT_THAT(text, HasSubstr("successors=N"));
   EXPECT_EQ(text.find('\n'), std::string::npos);
 }
 
