@@ -224,6 +224,35 @@ TEST(ParticipantTest, ARoundThatRunsTellsNothingOfTheOneBefore) {
   EXPECT_EQ(round().root, "");
 }
 
+// Only the next leader can.
+TEST(ParticipantTest, TheEndOfWhoLedIsToldOnce) {
+  for (const bool leaves : {false, true}) {
+    Cluster c;
+    for (int i = 0; i < 3; ++i)
+      c.start(c.config(2, 3));
+    c.advance(Milliseconds(60'000));
+    int led = 0;
+    while (led < 2 && !c[led].participant->leads())
+      ++led;
+    ASSERT_TRUE(c[led].participant->leads());
+    ASSERT_TRUE(c[led].workers);
+    const auto gone = [&] {
+      std::vector<std::string> told;
+      for (int i = 0; i < 3; ++i)
+        for (const News& news : c[i].news)
+          if (news.what == News::What::Gone) told.push_back(news.host);
+      return told;
+    };
+    if (leaves) {
+      c.leave(led);
+    } else {
+      c.kill(led);
+    }
+    c.advance(Milliseconds(60'000));
+    EXPECT_THAT(gone(), ElementsAre(c[led].config.host));
+  }
+}
+
 TEST(ParticipantTest, AStoreThatIsOutOfReachForGoodEndsTheJob) {
   Cluster c;
   Participant agent(c.config(2, 2), c.now());
