@@ -515,6 +515,60 @@ TEST(RestoreTest, TheCountOfRestartsOfAnEarlierRoundIsTheLeastThatALaterOneHas) 
   EXPECT_EQ(state.round.restart_count, 2);
 }
 
+TEST(RestoreTest, TheCountOfLossesOfAnEarlierRoundIsTheLeastThatALaterOneHas) {
+  Found found(config(1));
+  found.member("a", [](MemberDocument& d) { d.left = d.seen = 4; });
+  RoundDocument earlier;
+  earlier.number = earlier.ran = 3;
+  earlier.phase = Phase::Running;
+  earlier.nodes = 1;
+  earlier.losses = 2;
+  found.add(found.keys().round, encode(earlier));
+  const State state = found.restore();
+  EXPECT_EQ(state.round.number, 4);
+  EXPECT_EQ(state.round.losses, 2);
+}
+
+// Of what is in no document.
+TEST(RestoreTest, ALeaderThatReadsAgainForgetsNothing) {
+  Found found(config(2));
+  found.member("a").round(3, Phase::Gathering, 2, 3);
+  State previous = found.restore();
+  previous.crashes = 2;
+  previous.crash_rank = 1;
+  previous.crash_cause = "exit code 7";
+  previous.refusals = {"c speaks another language"};
+  previous.other_jobs = "'b' (1 node)";
+  previous.waiting_since = kNow - Milliseconds(500);
+  const State state = found.restore({}, {}, &previous);
+  EXPECT_EQ(state.crashes, 2);
+  EXPECT_EQ(state.crash_rank, 1);
+  EXPECT_EQ(state.crash_cause, "exit code 7");
+  EXPECT_EQ(state.refusals, previous.refusals);
+  EXPECT_EQ(state.other_jobs, previous.other_jobs);
+  EXPECT_EQ(state.waiting_since, previous.waiting_since);
+}
+
+TEST(RestoreTest, ARankThatSomebodyHasIsNotTheOneThatIsMissed) {
+  const auto hold = [](MemberDocument& d) { holding(d, 3, 1, 3); };
+  const State state = Found(config(3))
+                          .member("b", hold)
+                          .round(3, Phase::Running, 3, 3)
+                          .place("a", 3, 0, 3)
+                          .restore();
+  EXPECT_EQ(state.occupied, (std::set<int>{0, 1}));
+  EXPECT_EQ(state.vacant, 1);
+}
+
+TEST(RestoreTest, ARequestToStopIsReadToo) {
+  const Config s = config(1);
+  const auto stops = [](MemberDocument& d) { d.stop = StopRequest{"SIGTERM", 143}; };
+  const auto end = decide(Found(s).member("a", stops).restore(), s, kNow);
+  ASSERT_TRUE(end.outcome);
+  EXPECT_EQ(end.outcome->end, End::Stopped);
+  EXPECT_EQ(end.outcome->exit_code, 143);
+}
+
 TEST(RestoreTest, TheCountOfLossesSurvivesInTheMembers) {
   const Config s = [] {
     Config c = config(2);

@@ -2,6 +2,7 @@
 #include "rendezvous/membership.hpp"
 
 #include <csignal>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -82,6 +83,16 @@ TEST(GatheringTest, LooksAgainAtTheEndOfTheQuietPeriodOrOfTheLastCall) {
     board.pass(Milliseconds(1'500));
   }
   EXPECT_EQ(board.phase(), Phase::Gathering);
+}
+
+TEST(GatheringTest, LooksAgainWhenItIsSureThatNobodyRuns) {
+  Board board(config(1, 1));
+  board.join("a");
+  board.state().unsure_until = board.now() + Milliseconds(5'000);
+  board.settle();
+  board.state().progress_due = false;
+  EXPECT_EQ(board.phase(), Phase::Gathering);
+  EXPECT_EQ(next_deadline(board.state(), board.config()), board.now() + Milliseconds(5'000));
 }
 
 TEST(GatheringTest, CountsThatOthersRememberAreWrittenAtOnce) {
@@ -1491,6 +1502,53 @@ TEST(StoppingTest, SurvivorsKeepTheirRankAndASpareTakesTheDeadNodes) {
   EXPECT_EQ(board.phase(), Phase::Running);
   EXPECT_EQ(order(board.state()), (std::vector<std::string>{"a", "spare", "c"}));
   EXPECT_EQ(board.state().round.restart_count, 0);
+}
+
+// Of a job that is over the store keeps only how it ended.
+TEST(ClosedTest, WhatTheNextJobMustNotFindIsRemoved) {
+  Board board = two_running(config(2, 2));
+  const Keys& keys = board.state().keys;
+  const std::set<std::string> given(board.state().assignment_keys.begin(),
+                                    board.state().assignment_keys.end());
+  EXPECT_EQ(given, (std::set<std::string>{"a", "b"}));
+  board.stops("a");
+  const auto decision = board.step();
+  ASSERT_TRUE(decision.outcome);
+  std::set<std::string> removed;
+  for (const auto& write : decision.writes)
+    if (!write.value) removed.insert(write.key);
+  EXPECT_EQ(removed, (std::set<std::string>{keys.job, keys.assignment("a"), keys.assignment("b")}));
+  EXPECT_TRUE(board.state().assignment_keys.empty());
+}
+
+// Its first node may have been told already.
+TEST(ClosedTest, ThePlaceOfARoundThatWasBeingPreparedIsRemoved) {
+  Board board(config(2, 2));
+  board.join("a");
+  board.join("b");
+  board.settle();
+  ASSERT_EQ(board.phase(), Phase::Preparing);
+  const std::string first = board.state().keys.assignment(board.state().plan.front().ticket);
+  board.stops("a");
+  int removed = 0;
+  for (const auto& write : board.step().writes)
+    removed += write.key == first && !write.value ? 1 : 0;
+  EXPECT_EQ(removed, 1);
+}
+
+TEST(StoppingTest, FailuresOfARoundAreNoneOfTheNext) {
+  Config s = config(2, 2);
+  s.max_restarts = 3;
+  Board board = two_running(s);
+  board.fails("a", 7);
+  EXPECT_EQ(board.state().failed_ranks, 1);
+  board.settle();
+  board.all_left();
+  board.settle();
+  ASSERT_EQ(board.phase(), Phase::Preparing);
+  EXPECT_EQ(board.state().failed_ranks, 0);
+  EXPECT_TRUE(board.state().failures.empty());
+  EXPECT_TRUE(board.state().failed.empty());
 }
 
 TEST(ClosedTest, NothingIsDecidedAnyMore) {

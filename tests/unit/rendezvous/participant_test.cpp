@@ -10,6 +10,7 @@
 #include <gtest/gtest.h>
 
 #include "base/exit_codes.hpp"
+#include "rendezvous/agreement.hpp"
 #include "rendezvous/documents.hpp"
 #include "rendezvous/keys.hpp"
 #include "support/cluster.hpp"
@@ -111,6 +112,10 @@ class Alone {
   }
   void answer(CommitOutcome outcome) { take(CommitResult{commits_.at(0).request, outcome}); }
   std::string written() const { return commits_.at(0).transaction.writes.front().value.value(); }
+  // Or removes the key.
+  bool writes_something() const {
+    return commits_.at(0).transaction.writes.front().value.has_value();
+  }
   WatchId watch(const std::string& key) const { return watches_.at(key); }
   bool finished() const { return finished_; }
 
@@ -194,6 +199,18 @@ TEST(ParticipantTest, AHostThatDoesNotLeadWaitsUntilNobodyCanComeAnyMore) {
     agent.pass(Milliseconds(1));
     EXPECT_TRUE(agent.finished());
   }
+}
+
+// It leaves, and the others need a leader.
+TEST(ParticipantTest, WhoDisagreesWithItsJobLetsAnotherLead) {
+  Alone agent;
+  const auto& keys = agent.keys();
+  ASSERT_EQ(agent.asked_for(), keys.leader);
+  agent.answer(CommitOutcome::Committed);
+  const JobDocument other{full_agreement(Cluster().config(2, 2))};
+  agent.take(WatchSnapshot{agent.watch(keys.prefix), {{keys.job, encode(other)}}});
+  EXPECT_EQ(agent.asked_for(), keys.leader);
+  EXPECT_FALSE(agent.writes_something());
 }
 
 // What is written of a round while it is waited for or stopped is not true of the next.
