@@ -1504,6 +1504,28 @@ TEST(StoppingTest, SurvivorsKeepTheirRankAndASpareTakesTheDeadNodes) {
   EXPECT_EQ(board.state().round.restart_count, 0);
 }
 
+// Nobody asks a newcomer, but its workers run by the time that the round is known to have begun.
+TEST(RunningTest, AStopOfANewcomerThatWasTakenInMeanwhileEndsTheJob) {
+  Board board(config(1, 2));
+  board.join("a");
+  board.pass(Milliseconds(2'000));
+  board.run();
+  ASSERT_EQ(board.phase(), Phase::Running);
+  board.join("b");
+  board.pass(Milliseconds(2'000));
+  board.settle();
+  board.all_left();
+  board.settle();
+  ASSERT_EQ(board.phase(), Phase::Preparing);
+  board.prepared(board.state().plan.front().ticket);
+  const auto starts = decide(board.state(), board.config(), board.now());
+  ASSERT_EQ(starts.round.phase, Phase::Running);
+  board.stops("b");
+  adopt(board.state(), board.config(), starts, board.now());
+  board.settle();
+  EXPECT_EQ(board.phase(), Phase::Closed);
+}
+
 // Of a job that is over the store keeps only how it ended.
 TEST(ClosedTest, WhatTheNextJobMustNotFindIsRemoved) {
   Board board = two_running(config(2, 2));
