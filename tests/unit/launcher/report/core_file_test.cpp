@@ -2,10 +2,13 @@
 
 #include <sys/resource.h>
 
+#include <filesystem>
 #include <fstream>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+
+#include "support/temporary_directory.hpp"
 
 namespace drun::launcher {
 namespace {
@@ -63,6 +66,25 @@ TEST(FindCoreTest, WithoutACoreItSaysHowToGetOneOrWhereItShouldBe) {
     EXPECT_THAT(find_core(names), testing::StartsWith(taken ? "" : "none: the limit is 4095; "));
   }
   ASSERT_EQ(::setrlimit(RLIMIT_CORE, &before), 0);
+}
+
+TEST(FindCoreTest, AFileThatIsThereIsNamed) {
+  std::string pattern;
+  std::getline(std::ifstream("/proc/sys/kernel/core_pattern"), pattern);
+  std::string uses_pid;
+  std::getline(std::ifstream("/proc/sys/kernel/core_uses_pid"), uses_pid);
+  if (pattern.empty() || pattern.find_first_of("|/%") != std::string::npos)
+    GTEST_SKIP() << "core files of this machine are elsewhere: " << pattern;
+  const drun::test::TemporaryDirectory folder;
+  CoreNames names;
+  names.pid = 4711;
+  names.directory = folder.file("work");
+  const std::string core = core_path_pattern(pattern, uses_pid != "0", names);
+  std::filesystem::create_directories(core);
+  EXPECT_THAT(find_core(names), testing::StartsWith("not at ")) << "that is a folder";
+  std::filesystem::remove(core);
+  std::ofstream(core) << "core";
+  EXPECT_EQ(find_core(names), core);
 }
 
 }  // namespace

@@ -39,6 +39,14 @@ TEST(ErrorFileTest, AddsTheMessageToATracebackWithoutIt) {
   EXPECT_EQ((WorkerError{"boom", "at main", {}}.text()), "at main\nboom");
 }
 
+TEST(ErrorFileTest, ATracebackAloneIsEnough) {
+  const auto error =
+      parse_error_file(R"({"message": {"message": "", "extraInfo": {"py_callstack": "at main"}}})");
+  ASSERT_TRUE(error);
+  EXPECT_EQ(error->traceback, "at main");
+  EXPECT_EQ(error->text(), "at main");
+}
+
 TEST(ErrorFileTest, ATimestampThatIsNoneIsLeftOut) {
   for (const char* time :
        {"\"soon\"", "\"\"", "-1", "0", "1e300", "null", "[]", "true", "\"12x\""}) {
@@ -128,6 +136,9 @@ TEST_F(ErrorFileOnDiskTest, PassesTheFileOnWithTheExitCode) {
   std::ofstream(path("to")) << "old";
   EXPECT_TRUE(copy_error_file(path("e"), path("to"), 7));
   EXPECT_EQ(read(path("to")), R"({"message":{"errorCode":7,"message":"boom"}})");
+  std::ofstream(path("e")) << R"({"message": "boom"})";
+  EXPECT_TRUE(copy_error_file(path("e"), path("to"), 7));
+  EXPECT_EQ(read(path("to")), R"({"message": "boom"})") << "there is no place for it";
   std::ofstream(path("e")) << "garbage";
   EXPECT_TRUE(copy_error_file(path("e"), path("to"), 7));
   EXPECT_EQ(read(path("to")), "garbage");

@@ -127,6 +127,31 @@ TEST(RenderFailureTest, ALineThatOnlyBeginsLikeTheTracebacksLastIsShown) {
   EXPECT_EQ(text.find("ValueError: bad"), text.rfind("ValueError: bad")) << text;
 }
 
+// Python prints it to stderr as well, with frames of its own and marks below them.
+TEST(RenderFailureTest, WhatStderrRepeatsOfTheTracebackIsLeftOut) {
+  rendezvous::FailureSummary failure;
+  failure.traceback =
+      "Traceback (most recent call last):\n  File train.py, line 3\nValueError: 42\n";
+  failure.tail = {"before",
+                  "Traceback (most recent call last):",
+                  "  File runner.py, line 9",
+                  "    ~~~~^^",
+                  "\tby a tab",
+                  "ValueError: 42",
+                  "after"};
+  const std::string text = render_failure(failure, {}, {});
+  for (const auto* kept : {"before", "after", "train.py", "ValueError: 42"})
+    EXPECT_NE(text.find(kept), std::string::npos) << kept << " in " << text;
+  for (const auto* gone : {"runner.py", "~~~~", "by a tab"})
+    EXPECT_EQ(text.find(gone), std::string::npos) << gone << " in " << text;
+  const auto traceback = text.find("Traceback (most");
+  EXPECT_EQ(text.find("Traceback (most", traceback + 1), std::string::npos) << text;
+
+  // Also if nothing stands before it.
+  failure.tail.erase(failure.tail.begin());
+  EXPECT_EQ(render_failure(failure, {}, {}).find("runner.py"), std::string::npos);
+}
+
 TEST(RenderFailureTest, AsksForMoreLinesWhereTheUserDoes) {
   EXPECT_EQ(report_lines(0), 24U);
   EXPECT_EQ(report_lines(20), 24U);

@@ -36,6 +36,13 @@ std::string text(const FailureSummary& root, const StoppedRanks& stopped) {
   return suspicion ? suspicion->text : "";
 }
 
+TEST(SpeaksOfTimeoutTest, InItsLastWordsOrTheWatchdogs) {
+  EXPECT_TRUE(speaks_of_timeout("TimeoutError: no answer", {}));
+  EXPECT_TRUE(speaks_of_timeout("exit code 1", {"Watchdog caught collective operation timeout"}));
+  EXPECT_FALSE(speaks_of_timeout("exit code 1", {"retry: timed out", "ValueError: 42"}));
+  EXPECT_FALSE(speaks_of_timeout("", {}));
+}
+
 TEST(HangSuspicionTest, WhoWasSilentWhileAnotherWaited) {
   EXPECT_EQ(text(failed_with(kBarrier), rank_2_hangs()),
             "rank 2 seems to hang: when rank 0's wait timed out, it was still running, silent for "
