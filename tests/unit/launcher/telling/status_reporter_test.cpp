@@ -50,6 +50,14 @@ TEST_F(StatusReporterTest, ANeighbourDoesNotRepeatWhatWasSaid) {
   EXPECT_THAT(lines_, ElementsAre("one\n", "one\n")) << "its own words it may repeat";
 }
 
+TEST_F(StatusReporterTest, OnceWorkersStartNothingIsWaitedForAnyMore) {
+  StatusReporter reporter(screen(), nullptr, false);
+  reporter.waiting("spare: not needed", now_, true);
+  reporter.workers_start();
+  EXPECT_EQ(reporter.waits_for(), "");
+  EXPECT_FALSE(reporter.spare());
+}
+
 TEST_F(StatusReporterTest, StateChangesAreNewsOnlyAmongSeveralNodes) {
   StatusReporter(screen(), nullptr, true).state("the round begins");
   EXPECT_THAT(lines_, IsEmpty());
