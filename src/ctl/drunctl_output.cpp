@@ -1,5 +1,7 @@
+#include <sys/ioctl.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <system_error>
 
 #include "base/base64.hpp"
@@ -35,6 +37,32 @@ int failed(const Error& error) {
 
 bool on_terminal() {
   return ::isatty(STDOUT_FILENO) != 0;
+}
+
+ScreenSize screen_size() {
+  winsize size{};
+  if (::ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) != 0) return {};
+  return {size.ws_row, size.ws_col};
+}
+
+std::string fitted(std::string_view lines, const ScreenSize& screen) {
+  constexpr std::size_t kLeast = 3;  // a line, the one that counts the others, and the cursor's
+  if (screen.rows < kLeast || screen.columns == 0) return std::string(lines);
+  std::size_t rows = 0;
+  std::size_t kept = 0;  // bytes, if one more line is written below
+  for (std::size_t at = 0; at < lines.size();) {
+    const std::size_t end = std::min(lines.find('\n', at), lines.size() - 1) + 1;
+    rows += std::max<std::size_t>(1, (end - at - 1 + screen.columns - 1) / screen.columns);
+    if (rows + 1 > screen.rows) {
+      const auto left =
+          std::count(lines.begin() + static_cast<std::ptrdiff_t>(kept), lines.end(), '\n');
+      return std::string(lines.substr(0, kept)) + "... " + std::to_string(left) +
+             (left == 1 ? " more line\n" : " more lines\n");
+    }
+    if (rows + 2 <= screen.rows) kept = end;
+    at = end;
+  }
+  return std::string(lines);
 }
 
 void print(std::string_view bytes) {

@@ -183,8 +183,11 @@ class LiveView {
     code_ = view.code;
     ended_ = view.ended && !view.empty;
     // A store that succeeds another hears of the jobs again in a moment.
-    if (view.text == last_ || view.empty) return;
-    last_ = view.text;
+    if (view.empty) return;
+    // The last one is not drawn over, and is to be read whole.
+    std::string text = redraws_ && !ended_ ? fitted(view.text, screen_size()) : view.text;
+    if (text == last_) return;
+    last_ = std::move(text);
     print(redraws_ ? kClearScreen + last_ : last_);
   }
 
