@@ -67,7 +67,8 @@ void take_name(const cli::Setting& setting, std::string_view name, EventHook& ho
 }
 
 // "restart,failure:mail -s 'a restart' me"
-EventHook parse_hook(const cli::Setting& setting, std::string_view value) {
+EventHook parse_hook(const cli::Setting& setting) {
+  const std::string_view value = setting.value;
   EventHook hook;
   const auto colon = value.find(':');
   if (colon == std::string_view::npos || colon == 0 || colon + 1 == value.size())
@@ -87,7 +88,9 @@ void build_events(const cli::GivenFlags& flags, Options& options) {
   if (const cli::Setting* setting = flags.find("on-event")) {
     std::string_view values = setting->value;
     do {
-      options.events.hooks.push_back(parse_hook(*setting, take_until(values, cli::kBetweenValues)));
+      cli::Setting one = *setting;
+      one.value = take_until(values, cli::kBetweenValues);
+      options.events.hooks.push_back(parse_hook(one));
     } while (!values.empty());
   }
 }

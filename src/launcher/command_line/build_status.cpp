@@ -45,7 +45,7 @@ void check_ports(const cli::Setting& setting, const Options& options) {
 }  // namespace
 
 void build_status(const cli::GivenFlags& flags, Options& options) {
-  if (const cli::Setting* setting = filled(flags, "status-listen")) {
+  if (const cli::Setting* setting = flags.find("status-listen")) {
     if (setting->value.starts_with(kUnix))
       options.status_socket = parse_socket(*setting, options.replica_groups);
     else
@@ -58,7 +58,8 @@ void build_status(const cli::GivenFlags& flags, Options& options) {
     if (!has_status_page(options))
       options.notes.push_back(setting->shown + " has no effect without --status-listen");
   }
-  if (const cli::Setting* setting = filled(flags, "metrics-file")) {
+  if (const cli::Setting* setting = flags.find("metrics-file")) {
+    if (setting->value.empty()) refuse(*setting, "expected the name of a file, NAME.prom");
     if (!setting->value.ends_with(".prom"))
       refuse(*setting, "the collector reads only files whose names end in .prom");
     options.metrics_file = setting->value;

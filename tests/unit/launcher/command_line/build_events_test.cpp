@@ -15,6 +15,7 @@ namespace {
 
 using events::Kind;
 using testing::HasSubstr;
+using testing::StartsWith;
 
 EventChoices choices(const std::vector<std::string>& arguments) {
   cli::CommandLine line = cli::parse_command_line(drun_program(false), arguments);
@@ -72,6 +73,12 @@ TEST(BuildEventsTest, WhatMakesNoSenseIsRefused) {
   for (const char* value : {"", "restart", "restart:", ":./tell"})
     EXPECT_THAT(error_of("--on-event", value), HasSubstr("expected NAMES:COMMAND")) << value;
   EXPECT_THAT(error_of("--on-event", "restrat:./tell"), HasSubstr("did you mean restart?"));
+  try {
+    (void)choices({"--on-event", "end:./tell", "--on-event", "restrat:./tell", "./program"});
+    FAIL();
+  } catch (const cli::UsageError& error) {
+    EXPECT_THAT(error.what(), StartsWith("--on-event 'restrat:./tell': "));
+  }
 }
 
 }  // namespace

@@ -28,6 +28,13 @@ TEST(StatusOptionsTest, APortIsThisMachinesAloneAndAnAddressIsInNumbers) {
                 HasSubstr("--status-listen '" + std::string(wrong) + "': expected PORT"));
 }
 
+TEST(StatusOptionsTest, AnEmptyValueIsAMistake) {
+  EXPECT_THAT(parse_line("--status-listen= ./train").text,
+              HasSubstr("--status-listen '': expected PORT"));
+  EXPECT_THAT(parse_line("--metrics-file= ./train").text,
+              HasSubstr("--metrics-file '': expected the name of a file"));
+}
+
 TEST(StatusOptionsTest, ASocketHasAPathThatFits) {
   const Options options = options_of("--status-listen unix:/run/x.sock ./train");
   EXPECT_EQ(options.status_socket, "/run/x.sock");
