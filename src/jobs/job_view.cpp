@@ -124,19 +124,27 @@ void add_missing(const Papers& papers, JobView& job) {
   }
 }
 
-std::string lost_text(int times) {
-  return "lost in " + std::to_string(times) + (times == 1 ? " round" : " rounds") +
-         ", and not back";
+// `there`: other agents of its host, where there were `before` of them.
+std::string lost_text(int times, int there, int before) {
+  std::string text =
+      "lost in " + std::to_string(times) + (times == 1 ? " round" : " rounds") + ", and not back";
+  if (there > 0)
+    text += ": " + std::to_string(there) + " of " + std::to_string(before) + " agents are there";
+  return text;
 }
 
 // Of a job that goes on without them.
 void add_lost(const Papers& papers, JobView& job) {
-  const auto is_there = [&](const std::string& host) {
-    return std::any_of(papers.members.begin(), papers.members.end(),
-                       [&](const auto& each) { return each.second && each.second->host == host; });
-  };
-  for (const auto& [host, times] : job.round.lost_hosts)
-    if (!is_there(host)) job.absent.push_back({host, "lost", lost_text(times), {}, {}});
+  for (const auto& [host, times] : job.round.lost_hosts) {
+    const auto several = job.round.agents_of_lost.find(host);
+    const int before = several == job.round.agents_of_lost.end() ? 1 : several->second;
+    const auto there = static_cast<int>(std::count_if(
+        papers.members.begin(), papers.members.end(),
+        [&name = host](const auto& each) { return each.second && each.second->host == name; }));
+    for (int lost = there; lost < before; ++lost)  // each is a node, and one note tells of all
+      job.absent.push_back(
+          {host, "lost", lost == there ? lost_text(times, there, before) : "", {}, {}});
+  }
   for (const rendezvous::SetAside& each : job.round.set_aside) {
     if (each.cleared || papers.members.contains(each.ticket)) continue;
     const bool told = std::any_of(job.absent.begin(), job.absent.end(),
@@ -221,6 +229,7 @@ class Reader {
     job_.state = state_of(job_, !papers_.members.empty());
     // The agreement goes with the job's end.
     if (job_.max_restarts == 0) job_.max_restarts = job_.history.max_restarts;
+    if (job_.nnodes.empty()) job_.nnodes = job_.history.nnodes;
     return std::move(job_);
   }
 

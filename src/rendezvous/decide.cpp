@@ -50,6 +50,8 @@ struct Context {
   History& history() {
     if (!decision.history) decision.history = state.history;
     decision.history->max_restarts = config.max_restarts;
+    if (const auto nodes = state.agreement.find("nnodes"); nodes != state.agreement.end())
+      decision.history->nnodes = nodes->second;
     return *decision.history;
   }
   [[nodiscard]] std::int64_t unix_ms(Time time) const {

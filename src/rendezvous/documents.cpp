@@ -269,8 +269,11 @@ void read_costs(JsonReader& in, RoundDocument& d) {
   read_objects(in, "lost_hosts", [&d](JsonReader& each) {
     std::string host;
     int losses = 0;
+    int agents = 0;
     each.text("host", host);
     each.integer("losses", losses, 0, kMaxRound);
+    each.integer("agents", agents, 0, kMaxInt, false);
+    if (agents > 0) d.agents_of_lost.emplace(host, agents);
     d.lost_hosts.emplace(std::move(host), losses);
   });
   read_objects(in, "set_aside", [&d](JsonReader& each) {
@@ -421,8 +424,12 @@ std::string encode(const RoundDocument& d) {
                              {"restarts", cost.restarts},
                              {"rank", cost.rank},
                              {"cause", clip(cost.cause, kMaxCause)}});
-  for (const auto& [host, losses] : d.lost_hosts)
-    json["lost_hosts"].push_back({{"host", host}, {"losses", losses}});
+  for (const auto& [host, losses] : d.lost_hosts) {
+    Json each = {{"host", host}, {"losses", losses}};
+    if (const auto several = d.agents_of_lost.find(host); several != d.agents_of_lost.end())
+      each["agents"] = several->second;
+    json["lost_hosts"].push_back(std::move(each));
+  }
   for (const SetAside& each : d.set_aside)
     json["set_aside"].push_back({{"ticket", each.ticket},
                                  {"host", each.host},
@@ -480,6 +487,7 @@ std::string encode(const History& history) {
   }
   return json_text(Json{{"v", kProtocolVersion},
                         {"max_restarts", history.max_restarts},
+                        {"nnodes", history.nnodes},
                         {"rounds", std::move(rounds)}});
 }
 
@@ -487,6 +495,7 @@ Result<History> decode_history(std::string_view text) {
   JsonReader in("history", text);
   History history;
   in.integer("max_restarts", history.max_restarts, 0, kMaxInt, false);
+  in.text("nnodes", history.nnodes, false);
   in.each("rounds", [&](const Json& json) {
     JsonReader each("history", json);
     PastRound round;

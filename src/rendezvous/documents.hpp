@@ -133,7 +133,9 @@ struct RoundDocument {
   std::vector<Successor> successors;
   std::map<std::string, NodeCost> costs;  // by ticket
   std::map<std::string, int> lost_hosts;  // how often nodes of each were lost
-  std::vector<SetAside> set_aside;        // in order
+  // Of those on which several agents ran when one of them was lost: the most that did.
+  std::map<std::string, int> agents_of_lost;
+  std::vector<SetAside> set_aside;  // in order
   // The store has lost a round or its nodes: some that are out of touch may have workers. For the
   // next leader, which cannot know since when.
   bool unsure = false;

@@ -36,6 +36,7 @@ struct PastRound {
 
 struct History {
   int max_restarts = 0;           // of the job
+  std::string nnodes;             // of the job: "2:8"; empty: not known
   std::vector<PastRound> rounds;  // the youngest last
   bool operator==(const History&) const = default;
 

@@ -48,6 +48,18 @@ bool failed_by_itself(const State& state, const Config& config, const RoundDocum
   return !others && !before;
 }
 
+// With those that are lost now.
+int agents_at(const State& state, std::string_view host) {
+  const auto there =
+      std::count_if(state.members.begin(), state.members.end(),
+                    [&](const auto& each) { return each.second.document.host == host; });
+  const auto lost = std::count_if(state.slots.begin(), state.slots.end(), [&](const auto& each) {
+    return (each.second.lost || each.second.missing) && !each.second.told &&
+           each.second.host == host && !state.members.contains(each.first);
+  });
+  return static_cast<int>(there + lost);
+}
+
 }  // namespace
 
 void note_lost_hosts(const State& state, RoundDocument& round) {
@@ -56,7 +68,10 @@ void note_lost_hosts(const State& state, RoundDocument& round) {
   for (const auto& [ticket, slot] : state.slots) {
     if (!(slot.lost || slot.missing) || slot.told || slot.host.empty()) continue;
     if (!hosts.insert(slot.host).second) continue;
-    if (losses.size() < kMaxCosts || losses.contains(slot.host)) ++losses[slot.host];
+    if (losses.size() >= kMaxCosts && !losses.contains(slot.host)) continue;
+    ++losses[slot.host];
+    if (const int agents = agents_at(state, slot.host); agents > 1)
+      round.agents_of_lost[slot.host] = std::max(round.agents_of_lost[slot.host], agents);
   }
 }
 

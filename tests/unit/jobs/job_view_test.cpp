@@ -202,6 +202,26 @@ TEST(JobViewTest, WhoWasLostAndIsNotBackIsNamed) {
             "  node9: its workers failed first in 2 rounds\n");
 }
 
+TEST(JobViewTest, ALostNodeIsMissedThoughOthersOfItsHostAreThere) {
+  Store store;
+  store.run(4);
+  store.place(0, "vm");
+  store.place(1, "vm");
+  store.round.lost_hosts = {{"vm", 1}};
+  store.round.agents_of_lost = {{"vm", 4}};
+  EXPECT_EQ(text_of(store.view()),
+            "job train: running, round 4: 2 nodes, 8 ranks\n"
+            "  restarts: 0 of 3\n"
+            "  leader: vm\n"
+            "  running: vm x2 (ranks 0-7)\n"
+            "  lost: vm x2\n"
+            "  vm: lost in 1 round, and not back: 2 of 4 agents are there\n");
+  EXPECT_EQ(store.view().absent.size(), 2U);
+  store.place(2, "vm");
+  store.place(3, "vm");
+  EXPECT_THAT(store.view().absent, IsEmpty());
+}
+
 TEST(JobViewTest, OfASpareThatWasSetAsideTheReasonIsTold) {
   Store store;
   store.run();
@@ -268,6 +288,17 @@ TEST(JobViewTest, AJobHasItsState) {
   EXPECT_EQ(jobs_in(ended).at(0).state, JobState::Failed);
   EXPECT_EQ(text_of(jobs_in(ended).at(0)),
             "job train: failed, exit code 7\n  end: job failed: rank 3\n  restarts: 0 of 3\n");
+}
+
+// The agreement goes with the end of the job.
+TEST(JobViewTest, OfAJobThatHasEndedTheHistoryHasItsSize) {
+  Store store;
+  Documents ended = store.documents();
+  ended.erase(store.keys.job);
+  rendezvous::History history;
+  history.nnodes = "2:8";
+  ended[store.keys.history] = encode(history);
+  EXPECT_EQ(jobs_in(ended).at(0).nnodes, "2:8");
 }
 
 TEST(JobViewTest, WaitingSaysForWhom) {

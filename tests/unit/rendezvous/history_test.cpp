@@ -36,6 +36,7 @@ std::vector<What> told(const Cluster::Node& node) {
 TEST(HistoryTest, IsReadAsItWasWritten) {
   History history;
   history.max_restarts = 3;
+  history.nnodes = "2:8";
   history.begin({1, 2, 16, 1'000, 2'000, 0, 0, Cause::None, "", 0});
   history.stop(Cause::Failure, "rank 3: \xff", 3'000);
   history.end(1, 4'000);
@@ -44,6 +45,7 @@ TEST(HistoryTest, IsReadAsItWasWritten) {
   ASSERT_TRUE(read) << read.error().what();
   ASSERT_EQ(read->rounds.size(), 2U);
   EXPECT_EQ(read->max_restarts, 3);
+  EXPECT_EQ(read->nnodes, "2:8");
   EXPECT_EQ(read->rounds[1], history.rounds[1]);
   EXPECT_EQ(read->rounds[0].cause, Cause::Failure);
   EXPECT_EQ(read->rounds[0].restart, 1);
@@ -80,6 +82,7 @@ TEST(HistoryTest, ARestartIsKeptWithItsReasonAndTimes) {
   History history = history_of(cluster);
   ASSERT_EQ(history.rounds.size(), 2U);
   EXPECT_EQ(history.max_restarts, 1);
+  EXPECT_EQ(history.nnodes, "2");
   EXPECT_EQ(history.rounds[0].cause, Cause::Failure);
   EXPECT_THAT(history.rounds[0].reason, HasSubstr("exit code 7"));
   EXPECT_EQ(history.rounds[0].restart, 1);

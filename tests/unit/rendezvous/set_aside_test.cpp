@@ -182,7 +182,9 @@ TEST(SetAsideTest, AHostIsLostOnceARoundAndNotIfItWasTold) {
   rig.state.slots["c"].told = true;
   note_lost_hosts(rig.state, rig.round);
   EXPECT_EQ(rig.why("a"), "");
+  rig.state.slots.erase("a2");
   note_lost_hosts(rig.state, rig.round);
+  EXPECT_EQ(rig.round.agents_of_lost, (std::map<std::string, int>{{"node-a", 2}})) << "at most";
   EXPECT_EQ(rig.why("a"), "it was lost 2 times");
   EXPECT_EQ(rig.why("b"), "");
   EXPECT_EQ(rig.why("c"), "");
@@ -208,6 +210,7 @@ TEST(SetAsideTest, TheDocumentTellsTheNextLeader) {
   RoundDocument round;
   round.costs["t"] = {2, 5, "exit code 1"};
   round.lost_hosts["node7"] = 3;
+  round.agents_of_lost["node7"] = 4;
   round.set_aside.push_back({"t", "node1", "why", 5, "exit code 1", true});
   const auto back = decode_round(encode(round));
   ASSERT_TRUE(back) << back.error().what();
