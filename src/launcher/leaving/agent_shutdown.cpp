@@ -69,7 +69,7 @@ void AgentShutdown::on_workers(const WorkerNews& news, Time now) {
 
 void AgentShutdown::show_countdown(Time now, bool at_once) {
   if (const auto countdown = parts_.workers.countdown(now, requests_.any()))
-    parts_.status.line().show(*countdown, now, at_once);
+    parts_.status.line().count_down(*countdown, now, at_once);
 }
 
 void AgentShutdown::on_stop_signal(int signal) {

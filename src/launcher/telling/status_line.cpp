@@ -27,7 +27,9 @@ std::string on_terminal(std::string line, Ink ink, std::size_t columns) {
 }  // namespace
 
 void StatusLine::show(const std::string& text, Time now, bool at_once, Ink ink) {
+  counts_ = false;
   if (text.empty()) {
+    counted_ = false;
     clear();
     text_.clear();
     due_.reset();
@@ -44,9 +46,17 @@ void StatusLine::show(const std::string& text, Time now, bool at_once, Ink ink) 
   }
 }
 
+void StatusLine::count_down(const std::string& text, Time now, bool at_once) {
+  if (counted_) return;
+  show(text, now, at_once);
+  counts_ = true;
+}
+
 void StatusLine::on_time(Time now) {
   if (!due_ || now < *due_) return;
   print();
+  counted_ = counts_ && !terminal_;
+  if (counted_) return due_.reset();
   if (terminal_) {
     interval_ = kTerminalInterval;
   } else {

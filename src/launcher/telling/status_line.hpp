@@ -27,6 +27,8 @@ class StatusLine {
   // Nothing is shown for a wait that is over within a second; with `at_once` a terminal shows it
   // now. An empty text ends the wait.
   void show(const std::string& text, Time now, bool at_once = false, Ink ink = Ink::Plain);
+  // The same of what only counts the seconds: elsewhere than on a terminal it is written once.
+  void count_down(const std::string& text, Time now, bool at_once);
   void on_time(Time now);
   // Removes the line, so that other output starts at the margin.
   void clear();
@@ -39,6 +41,8 @@ class StatusLine {
   Write write_;
   Columns columns_;
   bool visible_ = false;
+  bool counts_ = false;   // the text counts the seconds
+  bool counted_ = false;  // that has been written, and is not to be written again
   std::string text_;
   Ink ink_ = Ink::Plain;
   std::string printed_;  // the text that stands there, while visible

@@ -36,7 +36,7 @@ std::optional<std::string> TimeLimits::countdown(Time now, bool interactive,
                                                  const std::string& reason) const {
   if (!kill_at_) return std::nullopt;
   const auto left = std::chrono::ceil<std::chrono::seconds>(*kill_at_ - now).count();
-  if (left < 0) return std::nullopt;
+  if (left <= 0) return std::nullopt;
   const std::string why = reason.empty() ? "" : ": " + reason;
   const std::string when = "; SIGKILL in " + std::to_string(left) + " s";
   // What a narrow terminal cuts is at the end.

@@ -105,5 +105,26 @@ TEST_F(StatusLineTest, ShowsAtOnceOnATerminalWhatSomebodyWaitsFor) {
   EXPECT_EQ(take(), "drun: SIGKILL in 30 s\n");
 }
 
+TEST_F(StatusLineTest, ACountdownIsOneLineWhereThereIsNoTerminal) {
+  for (const bool terminal : {false, true}) {
+    auto line = make(terminal);
+    for (int wait = 0; wait < 2; ++wait) {
+      std::string all;
+      for (int i = 0; i < 30; ++i) {
+        const auto now = start_ + milliseconds(i * 1000);
+        line.count_down("SIGKILL in " + std::to_string(30 - i) + " s", now, true);
+        line.on_time(now);
+        all += take();
+      }
+      if (terminal)
+        EXPECT_TRUE(all.ends_with(shown("SIGKILL in 1 s"))) << all;
+      else
+        EXPECT_EQ(all, "drun: SIGKILL in 29 s\n");
+      line.show("", start_ + milliseconds(30'000));
+      (void)take();
+    }
+  }
+}
+
 }  // namespace
 }  // namespace drun::launcher
