@@ -201,6 +201,16 @@ void stop_round(Context& c, Cause cause, std::string reason) {
   c.history().stop(cause, c.round().reason, c.unix_ms(c.now));
 }
 
+// "node[5-6] have joined": those that count as joiners.
+std::string joined_text(const State& state) {
+  std::vector<std::string_view> hosts;
+  for (const auto& [ticket, member] : state.members)
+    if (member.standing == Standing::Eligible && !state.slots.contains(ticket) &&
+        !holds_workers(member.document) && !member.document.stop)
+      hosts.push_back(std::string_view(member.document.host).substr(0, kMaxShownId));
+  return folded_names(hosts, kMostHosts) + (hosts.size() == 1 ? " has joined" : " have joined");
+}
+
 std::string lost_text(const Context& c) {
   const bool missing = c.state.lost == 0;
   for (const auto& [ticket, slot] : c.state.slots) {
@@ -296,9 +306,7 @@ void running(Context& c) {
     if (c.round().nodes + s.joiners >= c.config.max_nodes ||
         c.past(s.last_join, c.config.quiet_period) ||
         c.past(s.joiners_since, c.config.last_call_timeout))
-      stop_round(
-          c, Cause::Resize,
-          std::to_string(s.joiners) + (s.joiners == 1 ? " node has" : " nodes have") + " joined");
+      stop_round(c, Cause::Resize, joined_text(s));
   }
 }
 

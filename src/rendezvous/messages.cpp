@@ -169,9 +169,14 @@ std::string waiting_text(const State& state, const Config& config, Time now) {
       if (!std::binary_search(asked.begin(), asked.end(), rank)) missing.push_back(rank);
     }
     // Members without a wish take what is free: with as many of them as gaps, nothing is missing.
-    if (!missing.empty() && present < static_cast<std::size_t>(config.min_nodes))
-      text += (missing.size() == 1 ? "; missing node rank " : "; missing node ranks ") +
+    if (!missing.empty() && present < static_cast<std::size_t>(config.min_nodes)) {
+      const std::size_t needed = static_cast<std::size_t>(config.min_nodes) - present;
+      text += "; missing " +
+              (needed < missing.size() ? std::to_string(needed) + " of node ranks "
+               : needed == 1           ? "node rank "
+                                       : "node ranks ") +
               ranges_text(missing);
+    }
   }
   if (const auto lost = who_was_lost(state, now); !lost.empty()) text += "; " + lost;
   if (state.ready >= config.min_nodes && state.ready < config.max_nodes)

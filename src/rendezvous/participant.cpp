@@ -448,6 +448,11 @@ bool Participant::between_rounds() const {
   return round && (round->phase == Phase::Gathering || round->phase == Phase::Preparing);
 }
 
+bool Participant::round_stops() const {
+  const auto& round = impl_->member().round();
+  return round && round->phase == Phase::Stopping;
+}
+
 std::vector<Action> Participant::take_actions() {
   return impl_->take();
 }

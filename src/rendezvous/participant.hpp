@@ -143,6 +143,8 @@ class Participant {
 
   // The last round has ended, and the job goes on: its next round is waited for.
   [[nodiscard]] bool between_rounds() const;
+  // Nodes end the workers of the last round, this one perhaps no more.
+  [[nodiscard]] bool round_stops() const;
 
   // What to do now, in order. Empty when nothing changed.
   [[nodiscard]] std::vector<Action> take_actions();

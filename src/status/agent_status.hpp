@@ -16,7 +16,7 @@ enum class Phase {
   Spare,      // it waits to be needed
   Starting,   // the workers are
   Running,    // all of its workers have been started
-  Stopping,   // its workers are being ended
+  Stopping,   // its workers are being ended, or those of other nodes
   Leaving     // its workers are gone, and so will it be
 };
 

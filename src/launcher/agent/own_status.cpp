@@ -14,7 +14,8 @@ Phase phase_of(const WorkerGroup& group, bool spare, const ParticipantDriver& pa
   if (group.stopping()) return Phase::Stopping;
   if (!group.idle()) return group.all_started() ? Phase::Running : Phase::Starting;
   if (!participant.joined()) return Phase::Searching;
-  return spare ? Phase::Spare : Phase::Gathering;
+  if (spare) return Phase::Spare;
+  return participant.round_stops() ? Phase::Stopping : Phase::Gathering;
 }
 
 }  // namespace

@@ -76,6 +76,8 @@ class ParticipantDriver {
   [[nodiscard]] bool left_unannounced(rendezvous::End end) const;
   // This node decides for the job.
   [[nodiscard]] bool leads() const { return joined() && participant_->leads(); }
+  // The job waits until the workers of its last round are gone on all nodes.
+  [[nodiscard]] bool round_stops() const { return joined() && participant_->round_stops(); }
   // What this node says of its machine, for whoever leads. Once; it goes with every join().
   void set_facts(std::string sheet, Time now);
   // What is due: of the limits of time too.

@@ -315,6 +315,35 @@ TEST(GatheringTest, TheTimeToJoinEndsTheJobWithWhoIsMissing) {
       "join_timeout=SECONDS");
 }
 
+TEST(GatheringTest, OfRanksOfWhichSomeAreTakenItSaysHowManyAreMissing) {
+  Board board(config(4, 4));
+  board.join("a", 3);
+  board.join("b");
+  const auto text = [&] { return waiting_text(board.state(), board.config(), board.now()); };
+  EXPECT_EQ(text(), "2 of 4 nodes (a, b); missing 2 of node ranks 0-2");
+  board.join("c", 1);
+  EXPECT_EQ(text(), "3 of 4 nodes (a, b, c); missing 1 of node ranks 0, 2");
+  board.gone("b");
+  EXPECT_EQ(text(), "2 of 4 nodes (a, c); missing node ranks 0, 2");
+}
+
+TEST(RunningTest, ARoundThatMakesRoomNamesWhoHasJoined) {
+  for (const int newcomers : {1, 3}) {
+    Board board(config(2, 5));
+    board.join("node0");
+    board.join("node1");
+    board.pass(Milliseconds(2'000));
+    board.run();
+    ASSERT_EQ(board.phase(), Phase::Running);
+    for (int i = 0; i < newcomers; ++i)
+      board.join("node" + std::to_string(5 + i));
+    board.pass(Milliseconds(2'000));
+    board.settle();
+    EXPECT_EQ(board.state().round.reason,
+              newcomers == 1 ? "node5 has joined" : "node[5-7] have joined");
+  }
+}
+
 TEST(GatheringTest, TheTimeToJoinSaysWithWhichFlagsOthersFindTheJob) {
   Config own = config(2, 2);
   own.run_id = "job7.group1";

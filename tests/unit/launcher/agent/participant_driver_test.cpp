@@ -9,6 +9,7 @@
 #include <gtest/gtest.h>
 
 #include "base/exit_codes.hpp"
+#include "launcher/agent/own_status.hpp"
 #include "launcher/report/outcome_report.hpp"
 #include "rendezvous/documents.hpp"
 #include "rendezvous/keys.hpp"
@@ -411,6 +412,25 @@ TEST_F(ParticipantDriverTest, WhoStopsTheJobWaitsForItsLeader) {
               encode(ended_early(End::Stopped, 3, "by the leader")));
   ASSERT_TRUE(agent.until_over());
   EXPECT_EQ(agent.outcome->text, "by the leader");
+}
+
+TEST_F(ParticipantDriverTest, WhileOthersEndTheirWorkersTheJobStops) {
+  Led agent;
+  ASSERT_TRUE(agent.parts.until([&] { return agent.driver.joined(); }));
+  const auto phase = [&] {
+    return own_status(agent.parts.options, kHost, agent.parts.workers, agent.parts.status,
+                      agent.driver)
+        .phase;
+  };
+  EXPECT_EQ(phase(), status::Phase::Gathering);
+  rendezvous::RoundDocument round;
+  round.number = 1;
+  round.phase = rendezvous::Phase::Stopping;
+  agent.write(rendezvous::Keys("own").round, encode(round));
+  EXPECT_TRUE(agent.parts.until([&] { return phase() == status::Phase::Stopping; }));
+  round.phase = rendezvous::Phase::Gathering;
+  agent.write(rendezvous::Keys("own").round, encode(round));
+  EXPECT_TRUE(agent.parts.until([&] { return phase() == status::Phase::Gathering; }));
 }
 
 // As if the agent itself had died.
