@@ -350,12 +350,15 @@ int jobs(const Command& command) {
     const std::string state = job.outcome         ? "ended"
                               : job.nodes.empty() ? "abandoned"
                                                   : std::string(jobs::name_of(job.round.phase));
-    const std::string agents = std::to_string(job.nodes.size());
+    const std::string agents =
+        std::to_string(job.nodes.size()) + (job.nodes.size() == 1 ? " agent" : " agents");
+    const std::string end =
+        job.outcome ? ", exit code " + std::to_string(job.outcome->exit_code) : "";
     std::vector<std::pair<std::string, std::int64_t>> numbers{
         {"agents", static_cast<std::int64_t>(job.nodes.size())}, {"round", job.round.number}};
     if (job.outcome) numbers.emplace_back("exit_code", job.outcome->exit_code);
     text += command.options().json ? json_object({{"id", job.id}, {"state", state}}, numbers)
-                                   : escaped(job.id) + " " + state + " " + agents + "\n";
+                                   : escaped(job.id) + " " + state + " " + agents + end + "\n";
   }
   print(text);
   return kOk;

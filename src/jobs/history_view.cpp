@@ -29,19 +29,24 @@ std::string count(int number, std::string_view what) {
   return std::to_string(number) + " " + std::string(what) + (number == 1 ? "" : "s");
 }
 
-std::string line_of(const PastRound& round, std::int64_t now_ms) {
+// `abandoned`: its job has nobody any more who would say what becomes of it.
+std::string line_of(const PastRound& round, bool abandoned, std::int64_t now_ms) {
   std::string text = name_of_round(round) + count(round.nodes, "node") + ", " +
                      count(round.world_size, "rank") + ", from " +
                      utc_clock_text(round.began_ms, true);
   if (round.waited_ms > 0) text += " after " + how_long(round.waited_ms, round.began_ms);
   const std::int64_t stopped = round.stopping_ms > 0 ? round.stopping_ms : round.ended_ms;
-  if (stopped == 0) return text + "; runs for " + how_long(round.began_ms, now_ms) + "\n";
+  if (stopped == 0)
+    return text +
+           (abandoned ? "; nobody knows its end"
+                      : "; runs for " + how_long(round.began_ms, now_ms)) +
+           "\n";
   text += "; ran " + how_long(round.began_ms, stopped);
   if (round.stopping_ms > 0) {
     text += "; " + escaped(round.reason);
     if (round.ended_ms > 0)
       text += "; stopped in " + how_long(round.stopping_ms, round.ended_ms) + restart_of(round);
-    else
+    else if (!abandoned)
       text += "; stops for " + how_long(round.stopping_ms, now_ms);
   }
   return text + "\n";
@@ -55,8 +60,8 @@ std::string stops_text(const JobView& job, std::size_t most) {
   for (auto round = rounds.rbegin(); round != rounds.rend() && most > 0; ++round) {
     if (round->stopping_ms == 0 || round->ended_ms == 0) continue;
     --most;
-    text += name_of_round(*round) + "stopped at " + utc_clock_text(round->stopping_ms) + " after " +
-            how_long(round->began_ms, round->stopping_ms) + restart_of(*round) + ": " +
+    text += name_of_round(*round) + "stopped at " + utc_clock_text(round->stopping_ms, true) +
+            " after " + how_long(round->began_ms, round->stopping_ms) + restart_of(*round) + ": " +
             escaped(round->reason) + "\n";
   }
   return text;
@@ -67,7 +72,7 @@ std::string history_text(const JobView& job, std::int64_t now_ms) {
   if (job.outcome) text += ", exit code " + std::to_string(job.outcome->exit_code);
   text += "\n";
   for (const PastRound& round : job.history.rounds)
-    text += line_of(round, now_ms);
+    text += line_of(round, job.state == JobState::Abandoned, now_ms);
   if (job.history.rounds.empty()) text += "  no round has begun, or its history is lost\n";
   return text;
 }

@@ -57,13 +57,13 @@ TEST(SharedStoreTest, AnEndedJobIsListedAndDeletedAndItsIdUsedAgain) {
   EXPECT_EQ(ctl(port, {"jobs"}).out, "");
   DrunProcess first(job(port, "again/1") + until(end));
   ASSERT_TRUE(first.wait_for_out("ready")) << first.err();
-  EXPECT_EQ(ctl(port, {"jobs"}).out, "again/1 running 1\n");
+  EXPECT_EQ(ctl(port, {"jobs"}).out, "again/1 running 1 agent\n");
   const Finished early = ctl(port, {"delete-job", "again/1"});
   EXPECT_EQ(early.code, 1);
   EXPECT_THAT(early.err, HasSubstr("the job 'again/1' has agents"));
   make(end);
   EXPECT_EQ(first.finish().code, 0);
-  EXPECT_EQ(ctl(port, {"jobs"}).out, "again/1 ended 0\n");
+  EXPECT_EQ(ctl(port, {"jobs"}).out, "again/1 ended 0 agents, exit code 0\n");
   EXPECT_EQ(ctl(port, {"--json", "jobs"}).out,
             R"({"id":"again/1","state":"ended","agents":0,"round":1,"exit_code":0})"
             "\n");
@@ -329,7 +329,7 @@ TEST(ExternalStoreTest, StoppingAndStartingItRestartsNoWorkerAndLosesNoJob) {
     EXPECT_THAT(finished.err, Not(HasSubstr("the store is now at")));
     EXPECT_THAT(finished.survivors, IsEmpty());
   }
-  EXPECT_EQ(ctl(port, {"jobs"}).out, "stays ended 0\n");
+  EXPECT_EQ(ctl(port, {"jobs"}).out, "stays ended 0 agents, exit code 0\n");
 }
 
 TEST(ExternalStoreTest, TheIdOfAJobThatHasEndedIsRefused) {

@@ -7,6 +7,7 @@ namespace drun::jobs {
 namespace {
 
 using rendezvous::Cause;
+using testing::EndsWith;
 using testing::HasSubstr;
 using testing::Not;
 
@@ -38,11 +39,23 @@ TEST(HistoryViewTest, ARoundIsALine) {
             "5.0 s\n");
 }
 
+TEST(HistoryViewTest, OfAnAbandonedJobNothingGoesOn) {
+  JobView view = job();
+  view.state = JobState::Abandoned;
+  EXPECT_THAT(history_text(view, kBegin + 80'000),
+              EndsWith(" after 4.8 s; nobody knows its end\n"));
+  view.history.rounds.back().stopping_ms = kBegin + 77'000;
+  view.history.rounds.back().reason = "a node is gone";
+  EXPECT_THAT(history_text(view, kBegin + 80'000), EndsWith("; ran 2.0 s; a node is gone\n"));
+}
+
 TEST(HistoryViewTest, StatusHasTheLastStopsAndWhichOfThemCostARestart) {
-  EXPECT_EQ(stops_text(job(), 3),
-            "  round 2: stopped at 14:31:10 UTC after 5.0 s: node2 (group rank 2) is gone\n"
-            "  round 1: stopped at 14:31:00 UTC after 60.0 s, restart 1: rank 3 on node1: exit "
-            "code 7\n");
+  EXPECT_EQ(
+      stops_text(job(), 3),
+      "  round 2: stopped at 2026-11-28 14:31:10 UTC after 5.0 s: node2 (group rank 2) is gone\n"
+      "  round 1: stopped at 2026-11-28 14:31:00 UTC after 60.0 s, restart 1: rank 3 on node1: "
+      "exit "
+      "code 7\n");
   EXPECT_THAT(text_of(job()), HasSubstr("  restarts: 1 of 3\n  round 2: stopped"));
   EXPECT_THAT(stops_text(job(), 1), Not(HasSubstr("round 1")));
 }
