@@ -310,15 +310,17 @@ void running(Context& c) {
   }
 }
 
-// Somebody asked for it. What made the workers stop before is worth knowing all the same; but the
-// signal that drun received may have ended them, too.
+// Somebody asked for it. What made the workers stop before is worth knowing all the same; but what
+// asked may have ended workers, too, and one that was just told of can be such.
 void close_stopped(Context& c, const StopRequest& request) {
   Outcome outcome{End::Stopped, request.exit_code, request.reason, std::nullopt};
   const RoundDocument& round = c.state.round;
   const bool stopping = round.phase == Phase::Stopping && round.cause == Cause::Failure;
   if (!c.state.failures.empty() && (stopping || round.phase == Phase::Running)) {
     if (!stopping) choose_root(c);
-    if (c.root().summary.shell_code() != request.exit_code) outcome.failure = root_with_others(c);
+    const FailureSummary& root = c.root().summary;
+    const bool before = stopping || root.timed_out || root.hung;  // others were waited for
+    if (before && root.shell_code() != request.exit_code) outcome.failure = root_with_others(c);
   }
   close(c, std::move(outcome));
 }

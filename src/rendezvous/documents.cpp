@@ -272,7 +272,7 @@ void read_costs(JsonReader& in, RoundDocument& d) {
     int agents = 0;
     each.text("host", host);
     each.integer("losses", losses, 0, kMaxRound);
-    each.integer("agents", agents, 0, kMaxInt, false);
+    each.integer("agents", agents, 0, kMostAgentsOfHost, false);
     if (agents > 0) d.agents_of_lost.emplace(host, agents);
     d.lost_hosts.emplace(std::move(host), losses);
   });

@@ -101,6 +101,7 @@ struct SetAside {
   bool operator==(const SetAside&) const = default;
 };
 inline constexpr std::size_t kMaxCosts = 256;  // of each kind
+inline constexpr int kMostAgentsOfHost = 10'000;
 
 // round: the same for all, so it holds counts and never a list of members.
 struct RoundDocument {

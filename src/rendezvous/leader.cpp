@@ -182,6 +182,7 @@ void Leader::compare_facts() {
 }
 
 void Leader::tell_gone(const std::string& ticket) {
+  unseen_.erase(ticket);
   const auto member = state_->members.find(ticket);
   if (member == state_->members.end() || member->second.standing == Standing::Refused ||
       state_->round.phase == Phase::Closed)
@@ -196,23 +197,30 @@ void Leader::tell_gone(const std::string& ticket) {
 void Leader::note_unseen(const State* previous) {
   const State& s = *state_;
   if (std::exchange(began_, true)) {
-    for (const auto& [ticket, member] : previous->members)
-      if (member.standing != Standing::Refused) unseen_.emplace(ticket, member.document.host);
+    for (const auto& [ticket, member] : previous->members) {
+      const auto& leave = member.document.leave;
+      if (member.standing != Standing::Refused)
+        unseen_.emplace(ticket, Unseen{member.document.host, leave ? leave->reason : ""});
+    }
     return;
   }
   for (const auto& [ticket, slot] : s.slots)
-    if (s.round.phase == Phase::Running) unseen_.emplace(ticket, slot.host);
-  if (before_.ticket != config_.ticket) unseen_.emplace(before_.ticket, before_.host);
+    if (s.round.phase == Phase::Running)
+      unseen_.emplace(ticket, Unseen{slot.host, said_of_leaving(s, slot)});
+  if (before_.ticket == config_.ticket) return;
+  const auto slot = s.slots.find(before_.ticket);
+  unseen_.emplace(
+      before_.ticket,
+      Unseen{before_.host, slot == s.slots.end() ? "" : said_of_leaving(s, slot->second)});
 }
 
 void Leader::tell_unseen(Time now) {
   const State& s = *state_;
   if (unseen_.empty() || (s.grace_until && now < *s.grace_until)) return;
-  for (const auto& [ticket, host] : std::exchange(unseen_, {})) {
-    if (s.members.contains(ticket) || host.empty() || s.round.phase == Phase::Closed) continue;
-    const auto slot = s.slots.find(ticket);
-    const std::string why = slot == s.slots.end() ? "" : said_of_leaving(s, slot->second);
-    outbox_.tell({News::What::Gone, ticket, host, why.empty() ? std::string(kSessionEnded) : why});
+  for (const auto& [ticket, node] : std::exchange(unseen_, {})) {
+    if (s.members.contains(ticket) || node.host.empty() || s.round.phase == Phase::Closed) continue;
+    outbox_.tell({News::What::Gone, ticket, node.host,
+                  node.why.empty() ? std::string(kSessionEnded) : node.why});
   }
 }
 

@@ -116,9 +116,13 @@ class Leader {
   std::string disagreement_;
   std::unique_ptr<State> state_;
   bool began_ = false;  // a snapshot has come
-  // Hosts, by ticket, of nodes that went while this leader did not see it: to be told of, unless
-  // they come back within the grace.
-  std::map<std::string, std::string> unseen_;
+  // By ticket, nodes that went while this leader did not see it: to be told of, unless they come
+  // back within the grace.
+  struct Unseen {
+    std::string host;
+    std::string why;  // as far as it is known
+  };
+  std::map<std::string, Unseen> unseen_;
   bool new_facts_ = false;           // some nodes' were not compared yet
   std::optional<Decision> pending_;  // sent to the store, not answered yet
   std::deque<Transaction> parts_;    // of it, to be sent one after the other

@@ -237,7 +237,7 @@ class MemberAgent {
 
   // The workers.
   Workers workers_ = Workers::None;
-  int held_ = 0;          // the round whose workers there are; 0: None
+  int held_ = 0;          // the round whose workers there are; 0: none
   int last_place_ = 0;    // the last round that this agent was to take part in
   int place_before_ = 0;  // the one before it
   int ran_ = 0;           // the last round that is known to have run

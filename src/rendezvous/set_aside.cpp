@@ -48,16 +48,11 @@ bool failed_by_itself(const State& state, const Config& config, const RoundDocum
   return !others && !before;
 }
 
-// With those that are lost now.
+// In the round, with those that are lost now. Whoever came meanwhile may take the place of one.
 int agents_at(const State& state, std::string_view host) {
-  const auto there =
-      std::count_if(state.members.begin(), state.members.end(),
-                    [&](const auto& each) { return each.second.document.host == host; });
-  const auto lost = std::count_if(state.slots.begin(), state.slots.end(), [&](const auto& each) {
-    return (each.second.lost || each.second.missing) && !each.second.told &&
-           each.second.host == host && !state.members.contains(each.first);
-  });
-  return static_cast<int>(there + lost);
+  return static_cast<int>(std::count_if(
+      state.slots.begin(), state.slots.end(),
+      [&](const auto& each) { return each.second.host == host && !each.second.told; }));
 }
 
 }  // namespace

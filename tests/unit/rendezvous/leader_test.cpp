@@ -1265,6 +1265,9 @@ TEST_F(LeaderTest, TellsOfNobodyWhoComesBackWithinTheGrace) {
   found.member("old", hold(1));
   leader_->on_changes({watches_.back().watch, {found.entries().back()}}, kNow);
   EXPECT_TRUE(gone().empty());
+  // It goes again before that is over.
+  leader_->on_changes({watches_.back().watch, {{found.entries().back().key, std::nullopt}}}, kNow);
+  EXPECT_THAT(gone(), ElementsAre("host-old: its session has ended"));
   EXPECT_THAT(gone(grace), ElementsAre("host-b: its session has ended"));
 }
 

@@ -904,6 +904,7 @@ TEST(StoppingTest, AStopTellsOfTheFailureThatCameBefore) {
          ASSERT_EQ(b.phase(), Phase::Running);
        },
        1},
+      {"one that was just told of", [](Board& b) { b.fails("b"); }, -1},
       {"the same signal",
        [](Board& b) {
          FailureSummary killed;

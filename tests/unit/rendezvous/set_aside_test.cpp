@@ -180,6 +180,8 @@ TEST(SetAsideTest, AHostIsLostOnceARoundAndNotIfItWasTold) {
   }
   rig.state.slots["b"].host = "node-b";
   rig.state.slots["c"].told = true;
+  // It has begun in the place of a2.
+  rig.state.members["a3"].document.host = "node-a";
   note_lost_hosts(rig.state, rig.round);
   EXPECT_EQ(rig.why("a"), "");
   rig.state.slots.erase("a2");
