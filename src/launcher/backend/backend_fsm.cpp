@@ -180,6 +180,7 @@ BackendStep BackendFsm::on_moved(const Endpoint& place, Time now) {
     case Connecting:
     case Contending:
     case Opening:
+      if (own_ && !sent_away_) sent_away_ = now;
       hops_ = 0;
       break;
     case Following:
@@ -205,7 +206,17 @@ BackendStep BackendFsm::look_again(const std::string& cause, Time now) {
 BackendStep BackendFsm::start_over(const std::string& what, const std::string& next, Time now) {
   if (now >= deadline_) return give_up(what, now);
   pause(now);
+  if (!may_be_looked_for(now)) {
+    own_.reset();
+    sent_away_.reset();
+  }
   return StartOver{waiting_text(what + next, now), own_.has_value()};
+}
+
+// For so long the agents of a job that lives look for its store, and tell where it is then.
+bool BackendFsm::may_be_looked_for(Time now) const {
+  const auto limits = succession_limits(options_);
+  return sent_away_ && now < *sent_away_ + limits.silence + limits.search;
 }
 
 BackendStep BackendFsm::on_link_failed(const std::string& detail, bool dispensable, Time now) {

@@ -129,6 +129,7 @@ class BackendFsm {
   BackendStep start_over(const std::string& what, const std::string& next, Time now);
   BackendStep look_again(const std::string& cause, Time now);
   BackendStep open(Time now);
+  [[nodiscard]] bool may_be_looked_for(Time now) const;
   BackendStep give_up_resolving(Time now);
   BackendStep connect(BackendState state, Time now);
   BackendStep wait_for_link(Time now) const;
@@ -147,8 +148,9 @@ class BackendFsm {
   std::string link_cause_;  // why there was no connection when it was last asked
   // Where this agent itself reaches the store that it serves at the endpoint, if it does.
   std::optional<Endpoint> own_;
-  Endpoint followed_;  // where it was sent
-  int hops_ = 0;       // from one place that points to another
+  std::optional<Time> sent_away_;  // from there, for the first time
+  Endpoint followed_;              // where it was sent
+  int hops_ = 0;                   // from one place that points to another
 };
 
 }  // namespace drun::launcher

@@ -10,6 +10,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "launcher/backend/backend_settings.hpp"
+
 namespace drun::launcher {
 namespace {
 
@@ -463,6 +465,15 @@ TEST(BackendFsmTest, WhoServesAtTheEndpointBeginsNoOtherStoreThere) {
     EXPECT_EQ(machine.fsm.state(), Opening);
     EXPECT_EQ(name_of(feed(machine, {"moved"})), "follow to 10.0.0.9:7");
     EXPECT_EQ(name_of(machine.fsm.on_time("no answer", kStart + kJoinTimeout)), "give up: 124");
+
+    // Nobody looks for that store any more.
+    Machine late;
+    feed(late, {"start", "resolved: own", "bound", "moved"});
+    const auto limits = succession_limits(late.options);
+    late.now += limits.silence + limits.search;
+    const auto step = late.fsm.on_time("no answer", late.now);
+    EXPECT_FALSE(std::get<StartOver>(step).serves_on);
+    EXPECT_EQ(name_of(feed(late, {"due"})), "look up");
   }
 }
 
