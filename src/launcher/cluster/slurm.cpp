@@ -180,7 +180,8 @@ bool are_left_over(const Variables& variables) {
   const auto dot = step.find('.');
   const auto job = whole_number<std::uint64_t>(std::string_view(step).substr(0, dot));
   if (dot == std::string::npos || !job) return false;
-  if (!whole_number<std::uint32_t>(std::string_view(step).substr(dot + 1))) return true;
+  const auto kind = std::string_view(step).substr(dot + 1);
+  if (kind == "batch" || kind == "interactive" || kind == "extern") return true;
   const auto own = variables.find(variables.has("SLURM_JOB_ID") ? "SLURM_JOB_ID" : "SLURM_JOBID");
   return own && whole_number<std::uint64_t>(*own) != job && !variables.has("SLURM_HET_SIZE");
 }

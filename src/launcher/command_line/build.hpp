@@ -61,6 +61,9 @@ void resolve_rendezvous(const BuildInput& given, Options& options);
 // "--rdzv-endpoint localhost:0": one node, as torchrun's documentation starts it.
 [[nodiscard]] bool is_private(const cli::GivenFlags& flags);
 
+// How many workers there are is said, if only by the devices that they get.
+[[nodiscard]] bool workers_are_counted(const cli::GivenFlags& flags);
+
 // --replica-groups; 0: none. Throws UsageError.
 [[nodiscard]] int replica_groups(const cli::GivenFlags& flags);
 

@@ -114,13 +114,6 @@ std::string own_file(const Host& host, bool launch) {
   return file;
 }
 
-// Devices that are named say how many workers there are.
-bool workers_are_counted(const cli::GivenFlags& flags) {
-  for (const char* flag : {"nproc-per-node", "gpu-ids", "include", "exclude"})
-    if (flags.find(flag) != nullptr) return true;
-  return false;
-}
-
 // Outside of the steps of its scheduler this drun starts one on each node, and is none of them.
 Inferred start_instead(cli::GivenFlags& flags, const cluster::Allocation& allocation,
                        const Said& said, const std::string& program) {
@@ -198,6 +191,12 @@ class Inference {
 };
 
 }  // namespace
+
+bool workers_are_counted(const cli::GivenFlags& flags) {
+  for (const char* flag : {"nproc-per-node", "gpu-ids", "include", "exclude"})
+    if (flags.find(flag) != nullptr) return true;
+  return false;
+}
 
 Inferred infer_place(cli::GivenFlags& flags, bool launch,
                      const std::vector<std::string>& environment, const Host& host) {

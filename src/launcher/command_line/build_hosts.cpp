@@ -36,11 +36,11 @@ bool is_one_of(std::string_view name, const auto& names) {
 }
 
 // Nothing but --launcher srun: on all nodes of the allocation.
-std::vector<hosts::Host> hosts_of_allocation(const cluster::StepNodes& nodes) {
+std::vector<hosts::Host> hosts_of_allocation(const cluster::StepNodes& nodes, bool counted) {
   std::vector<hosts::Host> result;
   for (std::size_t i = 0; i < nodes.hosts.size(); ++i) {
-    const bool said = !nodes.tasks.empty();
-    result.push_back({nodes.hosts[i], said ? std::optional(nodes.tasks[i]) : std::nullopt, {}});
+    hosts::Host& host = result.emplace_back(hosts::Host{nodes.hosts[i], {}, {}});
+    if (!nodes.tasks.empty() && !counted) host.slots = nodes.tasks[i];
   }
   return result;
 }
@@ -217,9 +217,11 @@ std::optional<hosts::StartPlan> plan_start(cli::CommandLine& given, bool launch,
   if (launcher->is_srun()) {
     const auto nodes = cluster::nodes_for_steps({environment, host.read_file, "", false, false});
     if (!nodes) refuse(*command, nodes.error().what());
-    if (list == nullptr) plan.hosts = hosts_of_allocation(*nodes);
+    if (list == nullptr) plan.hosts = hosts_of_allocation(*nodes, workers_are_counted(flags));
     if (list == nullptr) list = command;
-    const auto about_gpus = [](const std::string& word) { return word.starts_with("--gpus"); };
+    const auto about_gpus = [](const std::string& word) {
+      return word.starts_with("--gpus") || word.starts_with("--gres") || word.starts_with("-G");
+    };
     if (!nodes->srun_option.empty() &&
         std::none_of(launcher->words.begin(), launcher->words.end(), about_gpus))
       launcher->words.insert(launcher->words.begin() + 1, nodes->srun_option);

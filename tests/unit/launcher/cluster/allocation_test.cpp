@@ -251,7 +251,7 @@ TEST(PlaceTest, VariablesOfAStepAroundTheJobAreNotItsOwn) {
                             "slurmstepd: [4711.extern]", "slurmstepd: [4710.0]"})
     EXPECT_THAT(under(title, kStep), StartsWith(refused)) << title;
   for (const char* title : {"slurmstepd: [4711.0]", "slurmstepd: [4711.0", "slurmstepd: []",
-                            "slurmstepd: [a.batch]", "sshd: me", ""})
+                            "slurmstepd: [4711.0+1]", "slurmstepd: [a.batch]", "sshd: me", ""})
     EXPECT_EQ(under(title, kStep), kStepFound) << title;
   EXPECT_EQ(under("slurmstepd: [4711.0]", Environment{"SLURM_HET_SIZE="} + kStep), kStepFound);
 }

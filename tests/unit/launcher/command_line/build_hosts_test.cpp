@@ -98,7 +98,9 @@ TEST(BuildHostsTest, SrunsNodesHaveAsManyWorkersAsTheJobHasTasksThere) {
   EXPECT_THAT(told("--launcher srun", 2, job), HasSubstr("--nproc-per-node=1 "));
   EXPECT_THAT(told("--launcher srun --nproc-per-node 4", 0, job),
               Not(HasSubstr("--nproc-per-node=2 ")));
-  EXPECT_THAT(told("--launcher srun -H n1", 0, job), Not(HasSubstr("--nproc-per-node")));
+  for (const char* flags : {"-H n1", "--gpu-ids 0,1", "--include 0"})
+    EXPECT_THAT(told("--launcher srun " + std::string(flags), 0, job),
+                Not(HasSubstr("--nproc-per-node")));
   job[2] = "SLURM_CPUS_PER_TASK=1";  // nobody has asked for so many tasks
   EXPECT_THAT(told("--launcher srun", 0, job), Not(HasSubstr("--nproc-per-node")));
 }
@@ -115,7 +117,8 @@ TEST(BuildHostsTest, SrunsStepsHaveAllGpusOfTheirNode) {
     return parsed.options->start->launcher.words;
   };
   EXPECT_THAT(words("srun"), ElementsAre("srun", "--gpus-per-node=2"));
-  EXPECT_THAT(words("srun --gpus-per-node=1"), ElementsAre("srun", "--gpus-per-node=1"));
+  for (const char* said : {"--gpus-per-node=1", "--gres=gpu:1", "-G1"})
+    EXPECT_THAT(words("srun " + std::string(said)), ElementsAre("srun", said));
 }
 
 // The hosts have it, perhaps.
