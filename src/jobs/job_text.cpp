@@ -174,7 +174,7 @@ std::string notes(const JobView& job) {
   std::size_t shown = 0;
   std::size_t more = 0;
   const auto add = [&](const auto& node) {
-    if (node.note.empty() || node.host.empty()) return;
+    if (node.note.empty() || node.host.empty() || node.state == "missing") return;
     if (shown++ < kMostNotes)
       text += line(host_of(node), escaped(node.note.substr(0, kLongestNote)));
     else

@@ -189,10 +189,13 @@ class Maker {
     result_.marks.push_back(std::move(mark));
   }
 
+  // Each agent tells how the job ended for it; one that was refused or out of touch is alone in
+  // that.
   void note_ending(const Entry& entry) {
-    const auto [ending, is_first] = endings_.try_emplace(run_of(entry));
-    if (is_first || at(entry) >= ending->second.at)
-      ending->second = {run_of(entry), at(entry), entry.end, entry.exit_code, entry.text};
+    auto& told = endings_[run_of(entry)][{entry.exit_code, entry.text}];
+    ++told.first;
+    if (told.first == 1 || at(entry) >= told.second.at)
+      told.second = {run_of(entry), at(entry), entry.end, entry.exit_code, entry.text};
   }
 
   static bool in_round(Kind kind) {
@@ -240,8 +243,14 @@ class Maker {
       cause.node = now[cause.node];
     for (auto& [key, round] : rounds_)
       result_.rounds.push_back(std::move(round));
-    for (auto& [run, ending] : endings_)
-      result_.endings.push_back(std::move(ending));
+    for (auto& [run, told] : endings_) {
+      const auto by_agents = [](const auto& a, const auto& b) {
+        return std::tuple(a.second.first, a.second.second.at) <
+               std::tuple(b.second.first, b.second.second.at);
+      };
+      result_.endings.push_back(
+          std::max_element(told.begin(), told.end(), by_agents)->second.second);
+    }
     const auto by_begin = [](const auto& a, const auto& b) { return a.begin < b.begin; };
     std::stable_sort(result_.rounds.begin(), result_.rounds.end(), by_begin);
     const auto by_time = [](const auto& a, const auto& b) { return a.at < b.at; };
@@ -254,7 +263,9 @@ class Maker {
   const std::int64_t now_ns_;
   std::map<std::pair<std::size_t, std::string>, std::size_t> by_id_;  // run and node
   std::map<RunRound, Round> rounds_;
-  std::map<std::size_t, Ending> endings_;  // by run
+  // By run: what was told, by how many agents.
+  std::map<std::size_t, std::map<std::pair<std::int64_t, std::string>, std::pair<int, Ending>>>
+      endings_;
   Timeline result_;
 };
 

@@ -155,6 +155,20 @@ TEST(TimelineTest, TheOutcomeIsNoFailureOfTheNodesThatTellIt) {
   EXPECT_EQ(timeline.endings[0].text, "rank 1: exit code 7");
 }
 
+// One that was out of touch gave up later, another came too late.
+TEST(TimelineTest, TheJobEndsAsMostOfItsNodesTell) {
+  std::vector<ToldNode> nodes;
+  for (const int rank : {0, 1, 2}) {
+    nodes.emplace_back("node" + std::to_string(rank), 10 + rank);
+    nodes.back().joins(0).begins(100, 1, rank, 1, 3).starts(110, rank);
+    if (rank < 2) nodes.back().ends(600, 7, "rank 1: exit code 7");
+  }
+  nodes.back().ends(9'000, 125, "out of touch with the store");
+  const Timeline timeline = timeline_of(nodes);
+  ASSERT_EQ(timeline.endings.size(), 1U);
+  EXPECT_EQ(timeline.endings[0].exit_code, 7);
+}
+
 TEST(TimelineTest, AJobThatStillRunsIsDrawnUntilNow) {
   ToldNode node("host", 7);
   node.joins(0).begins(100, 1, 0, 1, 1).starts(110, 0).tell(Kind::WorkersRunning, 111);
@@ -173,13 +187,13 @@ TEST(TimelineTest, WhoJoinedIsTheCauseAndNotWhoStopsForIt) {
   ToldNode node1("node1", 11);
   ToldNode node2("node2", 12);
   node0.joins(0).begins(100, 1, 0).says(Kind::NodeJoined, 300, "", node2.ticket());
-  node1.joins(0).begins(100, 1, 1).says(Kind::RoundStopping, 400, "1 node has joined");
-  node0.says(Kind::RoundStopping, 401, "1 node has joined").tell(Kind::RoundEnded, 410);
+  node1.joins(0).begins(100, 1, 1).says(Kind::RoundStopping, 400, "node1 has joined");
+  node0.says(Kind::RoundStopping, 401, "node1 has joined").tell(Kind::RoundEnded, 410);
   node2.joins(300);
   const Timeline timeline = timeline_of({node0, node1, node2});
   ASSERT_EQ(timeline.causes.size(), 1U);
   EXPECT_EQ(timeline.nodes[timeline.causes[0].node].name, "node2");
-  EXPECT_EQ(timeline.causes[0].text, "1 node has joined");
+  EXPECT_EQ(timeline.causes[0].text, "node1 has joined");
 }
 
 TEST(TimelineTest, AHangIsABadMark) {
