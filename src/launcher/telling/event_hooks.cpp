@@ -99,6 +99,7 @@ void EventHooks::on_start(const std::shared_ptr<Start>& started,
   if (given_up_) return;
   if (failed || !*started->process) {
     log::warning("--on-event: {}", failed ? failed->what() : started->process->error().what());
+    if (failed) started->give_up(Clock::now());  // its thread may still begin it
     busy_.erase(started->job.hook);
     start();
   } else {
