@@ -161,6 +161,7 @@ TEST(GatherTest, ItsNetworkIsFoundByANameToo) {
   question.address = "node0.cluster";
   question.look_up = [](const std::string&) { return std::vector<std::string>{}; };
   EXPECT_FALSE(gather(question).contains("mtu"));
+  bool tried = false;
   for (const Interface& interface : own_interfaces()) {
     for (const std::string& address : interface.addresses) {
       if (is_loopback_address(address) || mtu_at(address) == 0) continue;
@@ -169,8 +170,10 @@ TEST(GatherTest, ItsNetworkIsFoundByANameToo) {
         return std::vector<std::string>{"127.0.1.1", "192.0.2.99", address};
       };
       EXPECT_EQ(gather(question).at("mtu"), std::to_string(mtu_at(address)));
+      tried = true;
     }
   }
+  if (!tried) GTEST_SKIP() << "this machine has a loopback interface alone";
 }
 
 }  // namespace
