@@ -855,7 +855,7 @@ TEST(RestoreTest, AFailureThatWasReportedIsKnownAgainTheRootCauseFirst) {
 
 // ---- at a store that has succeeded another ----
 
-constexpr Succession kLater{2, kNow + Milliseconds(10'000)};
+const Succession kLater{2, kNow + Milliseconds(10'000)};
 
 // Nodes that hold workers of round 5, in which there were three.
 Found returned(int nodes) {
