@@ -80,16 +80,20 @@ TEST(EventMemoryTest, OfVeryManyTheLastAreShown) {
   EXPECT_LT(text.find("no 50."), text.find("no 149."));
 }
 
+Event round_of_one(std::int64_t ms) {
+  Event begun = event_of(Kind::RoundBegun, ms);
+  begun.round = 1;
+  begun.group_rank = 0;
+  begun.group_world_size = begun.local_world_size = begun.world_size = 1;
+  return begun;
+}
+
 TEST(EventMemoryTest, TheTraceHasTheWorkersAndWhatIsMissing) {
   EventMemory memory;
   for (std::size_t i = 0; i < EventMemory::kMost; ++i)
     memory.add(event_of(Kind::Warning, 0));
   memory.add(event_of(Kind::AgentStarted, 1));
-  Event begun = event_of(Kind::RoundBegun, 2);
-  begun.round = 1;
-  begun.group_rank = 0;
-  begun.group_world_size = begun.local_world_size = begun.world_size = 1;
-  memory.add(begun);
+  memory.add(round_of_one(2));
   memory.add(worker(Kind::WorkerStarted, 3, 0));
   memory.add(worker(Kind::WorkerExited, 4, 0, "FAILED"));
   const std::string text = events_trace(memory, 5'000'000);
@@ -103,11 +107,7 @@ TEST(EventMemoryTest, TheTraceHasTheWorkersAndWhatIsMissing) {
 TEST(EventMemoryTest, TheTraceOfAJobThatRunsIsDrawnUntilNow) {
   EventMemory memory;
   memory.add(event_of(Kind::AgentStarted, 0));
-  Event begun = event_of(Kind::RoundBegun, 2);
-  begun.round = 1;
-  begun.group_rank = 0;
-  begun.group_world_size = begun.local_world_size = begun.world_size = 1;
-  memory.add(begun);
+  memory.add(round_of_one(2));
   memory.add(worker(Kind::WorkerStarted, 3, 0));
   const std::string text = events_trace(memory, 7'001'000'000);
   EXPECT_THAT(text, HasSubstr(R"("name":"running","cat":"drun","ph":"X","ts":3000.0,)"
