@@ -53,7 +53,7 @@ void StatusReporter::stopping(const std::string& reason) {
 }
 
 void StatusReporter::workers_start() {
-  line_.clear();
+  line_.show("", {});
   waiting_.clear();
   spare_ = false;
   last_stop_.clear();

@@ -56,6 +56,7 @@ TEST_F(StatusReporterTest, OnceWorkersStartNothingIsWaitedForAnyMore) {
   reporter.workers_start();
   EXPECT_EQ(reporter.waits_for(), "");
   EXPECT_FALSE(reporter.spare());
+  EXPECT_EQ(reporter.line().next_deadline(), std::nullopt) << "nor said later";
 }
 
 TEST_F(StatusReporterTest, StateChangesAreNewsOnlyAmongSeveralNodes) {
