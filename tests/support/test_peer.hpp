@@ -13,7 +13,7 @@ namespace drun::test {
 struct PeerWorld {
   explicit PeerWorld(store::Limits chosen = {}, store::Succession::Options how = {})
       : limits(chosen), budget(chosen.total_bytes, chosen.reserved_bytes), succession_options(how) {
-    sessions.tell_ends([this](store::SessionId session) { succession.ended(session); });
+    sessions.tell_ends([this](store::SessionId session) { succession.ended(session, now); });
   }
 
   static store::control::Token next_token() {

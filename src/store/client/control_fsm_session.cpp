@@ -96,7 +96,10 @@ bool ControlFsm::accept(const control::Pulsed& pulsed, Time now) {
   const bool is_called = pulsed.generation > generation_;
   generation_ = pulsed.generation;
   if (is_called) events_.emplace_back(ControlCall{generation_});
-  if (pulsed.settled.nodes > 0) {
+  // A store without a majority may have it from somebody who is lost to the job, and the job may
+  // begin anew without that one.
+  const bool has_majority = milliseconds(pulsed.age_ms) <= options_.majority_timeout;
+  if (pulsed.settled.nodes > 0 && has_majority) {
     const bool waited = !voter_.vote().later.empty();
     voter_.settle(pulsed.settled);
     if (waited && voter_.vote().later.empty()) next_heartbeat_ = now + heartbeat_interval() / 2;

@@ -25,8 +25,12 @@ bool is_sound(const Vote& vote) {
   return true;
 }
 
+// Who has no place yet has nothing to say about a round without it. Of the rounds of others it
+// knows what is settled at a store with a majority; what else is said there may be of a job that is
+// lost, and would go from store to store.
 void Voter::give(const Place& place) {
   if (!is_sound_place(place)) return;
+  if (place.rank == kNoRank && vote_.latest().nodes == 0) return;
   Place& latest = vote_.later.empty() ? vote_.settled : vote_.later.back();
   if (latest.electorate == place.electorate && latest.nodes == place.nodes &&
       latest.rank == kNoRank)

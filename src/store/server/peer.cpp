@@ -25,7 +25,7 @@ KeyTable& Peer::table() const {
 
 void Peer::disconnect(Time now) {
   table().drop(*this);
-  if (waiting_) context_.succession.withdraw(std::exchange(waiting_, std::nullopt)->number);
+  if (waiting_) context_.succession.withdraw(std::exchange(waiting_, std::nullopt)->number, now);
   if (session_ != kNoSession) context_.sessions.detach(std::exchange(session_, kNoSession), now);
 }
 

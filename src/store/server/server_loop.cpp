@@ -85,7 +85,7 @@ ServerLoop::ServerLoop(const ServerOptions& options)
   if (options.forget_ended > Milliseconds(0))
     ended_.emplace(job_table_, options.ended_root, options.ended_mark, options.forget_ended);
   if (options.deaths) succession_.recall(*options.deaths, now_);
-  sessions_.tell_ends([this](SessionId session) { succession_.ended(session); });
+  sessions_.tell_ends([this](SessionId session) { succession_.ended(session, now_); });
   watch(stop_event_.get(), stop_source_, EPOLLIN);
   watch(mailbox_.fd(), mailbox_source_, EPOLLIN);
 }

@@ -65,7 +65,7 @@ void Succession::vote(SessionId session, std::string_view job, const Vote& said,
   if (job.empty() || !counts(vote)) return;
   auto entry = voters_.find(session);
   if (entry != voters_.end() && entry->second.job != job) {
-    ended(session);
+    ended(session, now);
     entry = voters_.end();
   }
   Electorate* const electorate = electorate_of(job);
@@ -73,6 +73,7 @@ void Succession::vote(SessionId session, std::string_view job, const Vote& said,
   if (entry == voters_.end())
     entry = voters_.emplace(session, JobVoter{std::string(job), ++last_voter_}).first;
   electorate->vote(entry->second.voter, vote, now);
+  if (!electorate->is_deserted()) deserted_.erase(entry->second.job);
 }
 
 control::Pulsed Succession::pulsed(std::string_view job, Time now) {
@@ -105,14 +106,17 @@ void Succession::goodbye(SessionId session, Time now) {
   electorate.gone(entry->second.voter);
 }
 
-void Succession::ended(SessionId session) {
+void Succession::ended(SessionId session, Time now) {
   const auto entry = voters_.find(session);
   if (entry == voters_.end()) return;
   const auto job = jobs_.find(entry->second.job);
   if (job != jobs_.end()) {
     job->second.leave(entry->second.voter);
     // All of them have gone, and another job may have the name.
-    if (!options_.is_successor && job->second.is_over()) jobs_.erase(job);
+    if (!options_.is_successor && job->second.is_over())
+      jobs_.erase(job);
+    else
+      note_desertion(job->first, now);
   }
   voters_.erase(entry);
 }
@@ -132,8 +136,10 @@ bool Succession::lets_in(const control::OpenSuccessor& request, Time now) const 
 }
 
 void Succession::on_time(Time now) {
+  std::size_t over = std::erase_if(sought_, [now](const auto& each) { return now >= each.second; });
+  over += std::erase_if(deserted_, [this, now](auto& each) { return forgets(each.first, now); });
   if (options_.is_successor) {
-    if (std::erase_if(sought_, [now](const auto& each) { return now >= each.second; }) == 0) return;
+    if (over == 0) return;
     call_those_who_wait(now);
     return begin_if_possible(now);
   }
@@ -151,13 +157,13 @@ void Succession::on_time(Time now) {
 
 std::optional<Time> Succession::next_deadline() const {
   EarliestDeadline next;
-  if (options_.is_successor) {
-    for (const auto& [job, until] : sought_)
-      next.include(until);
-  } else {
+  for (const auto& [job, until] : sought_)
+    next.include(until);
+  for (const auto& [job, since] : deserted_)
+    next.include(forgets_at(job, since));
+  if (!options_.is_successor)
     for (const auto& [number, waiting] : waiting_)
       next.include(opens_at(waiting.job));
-  }
   return next.time();
 }
 
@@ -165,9 +171,11 @@ std::optional<Time> Succession::next_deadline() const {
 // not have begun the job anew here by then. If this store knows the round of the job, that does not
 // matter.
 void Succession::hear_that_it_looks(const control::Find& request, Time now) {
-  const bool begins = options_.is_successor
-                          ? options_.is_founding && !is_serving_
-                          : request.generation >= generation_ && !jobs_.contains(request.job);
+  const auto job = jobs_.find(request.job);
+  const bool knows_it =
+      job != jobs_.end() && (job->second.had_majority() || !job->second.is_deserted());
+  const bool begins = options_.is_successor ? options_.is_founding && !is_serving_
+                                            : request.generation >= generation_ && !knows_it;
   if (!begins) return;
   const auto known = elsewhere_.find(request.job);
   const bool is_it = known != elsewhere_.end() && known->second.generation <= request.generation;
@@ -175,6 +183,42 @@ void Succession::hear_that_it_looks(const control::Find& request, Time now) {
   std::erase_if(sought_, [now](const auto& each) { return now >= each.second; });
   if (sought_.size() >= kMostJobs) return;
   sought_.insert_or_assign(std::string(request.job), now + kSought);
+}
+
+// Who told of the job's rounds may come again, with others.
+void Succession::note_desertion(const std::string& job, Time now) {
+  const bool begins = !options_.is_successor || (options_.is_founding && !is_serving_);
+  if (begins && jobs_.find(job)->second.is_deserted()) deserted_.emplace(job, now);
+}
+
+Time Succession::forgets_at(const std::string& job, Time since) const {
+  const auto known = jobs_.find(job);
+  const bool was_here = known != jobs_.end() && known->second.had_majority();
+  const auto sought = sought_.find(job);
+  const Time pause = since + (was_here ? kAbandoned : kSought);
+  return sought == sought_.end() ? pause : std::max(pause, sought->second);
+}
+
+// Nobody has come again, and nobody is looking for the store: whoever is here may begin the job
+// anew, as if this store had only just begun. Founders who were called before are called again,
+// with a higher generation: they may have told another store of this one. True: there is no more to
+// wait for.
+bool Succession::forgets(const std::string& job, Time now) {
+  const auto known = jobs_.find(job);
+  if (known == jobs_.end() || !known->second.is_deserted()) return true;
+  if (now < forgets_at(job, deserted_.find(job)->second)) return false;
+  if (!options_.is_successor) {
+    jobs_.erase(known);
+    return true;
+  }
+  if (!options_.is_founding || is_serving_) return true;
+  known->second.forget_rounds();
+  known->second.unconfirm();
+  is_calling_ = false;
+  highest_ = std::max(highest_, generation_);
+  for (auto& [number, waiting] : waiting_)
+    waiting.call = 0;
+  return true;
 }
 
 bool Succession::is_sought(std::string_view job, Time now) const {
@@ -211,7 +255,9 @@ VoterId Succession::apply(Applicant& applicant, const control::OpenSuccessor& ap
   waiting.votes = true;
   waiting.heard = now - Milliseconds(application.silent_ms);
   highest_ = std::max(highest_, application.generation);
-  electorate_of(*job_)->vote(number, vote, now);
+  Electorate& electorate = *electorate_of(*job_);
+  electorate.vote(number, vote, now);
+  if (!electorate.is_deserted()) deserted_.erase(*job_);
   call_those_who_wait(now);
   return number;
 }
@@ -261,11 +307,14 @@ void Succession::begin_if_possible(Time now) {
   }
 }
 
-void Succession::withdraw(VoterId applicant) {
+void Succession::withdraw(VoterId applicant, Time now) {
   const auto waiting = waiting_.find(applicant);
   if (waiting == waiting_.end()) return;
-  if (waiting->second.votes) electorate_of(*job_)->leave(applicant);
+  const bool voted = waiting->second.votes;
   waiting_.erase(waiting);
+  if (!voted) return;
+  electorate_of(*job_)->leave(applicant);
+  note_desertion(*job_, now);
 }
 
 // ---- the dead ----
@@ -346,7 +395,10 @@ void Succession::tell_those_who_wait(std::string_view job, Time now) {
       continue;
     }
     each = waiting_.erase(each);
-    if (waiting.votes) electorate_of(job)->leave(number);
+    if (waiting.votes) {
+      electorate_of(job)->leave(number);
+      note_desertion(waiting.job, now);
+    }
     waiting.applicant->on_moved(moved);
   }
 }

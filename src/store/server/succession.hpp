@@ -68,6 +68,9 @@ class Succession {
   static constexpr Milliseconds kHearsay{5'000};
   // and that a job looks for a store for so long.
   static constexpr Milliseconds kSought{2'500};
+  // Of a first store that has had a majority of a job: when the last of its nodes has left, the job
+  // is not begun anew before that. Agents look for their store for less, and tell of the next one.
+  static constexpr Milliseconds kAbandoned{30'000};
 
   // `table` has the job's keys, and outlives this.
   Succession(Options options, KeyTable& table);
@@ -100,7 +103,7 @@ class Succession {
   // Before the session is closed: nothing of its client is left.
   void goodbye(SessionId session, Time now);
   // The session is over.
-  void ended(SessionId session);
+  void ended(SessionId session, Time now);
 
   // ---- who waits ----
 
@@ -109,7 +112,7 @@ class Succession {
   VoterId apply(Applicant& applicant, const control::OpenSuccessor& application, Time now);
   void confirm_call(VoterId applicant, std::uint64_t stamp, Time now);
   // Its connection ended.
-  void withdraw(VoterId applicant);
+  void withdraw(VoterId applicant, Time now);
 
   // ---- anybody ----
 
@@ -158,6 +161,9 @@ class Succession {
   // Until then nobody without a vote is let in.
   [[nodiscard]] Time opens_at(std::string_view job) const;
   void hear_that_it_looks(const control::Find& request, Time now);
+  void note_desertion(const std::string& job, Time now);
+  [[nodiscard]] Time forgets_at(const std::string& job, Time since) const;
+  [[nodiscard]] bool forgets(const std::string& job, Time now);
   [[nodiscard]] bool is_sought(std::string_view job, Time now) const;
   [[nodiscard]] bool may_begin(Time now) const;
   // Without places that mean nothing here.
@@ -184,6 +190,8 @@ class Succession {
 
   Time listens_until_ = Time::min();                 // of a first store
   std::map<std::string, Time, std::less<>> sought_;  // jobs that look for a store, and until when
+  // Jobs whose rounds are known, but nobody is here who told of them: since when.
+  std::map<std::string, Time, std::less<>> deserted_;
 
   // Of a successor.
   std::optional<std::string> job_;

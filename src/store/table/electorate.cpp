@@ -135,6 +135,24 @@ bool Electorate::is_over() const {
                      [](const Roll& roll) { return roll.departed.size() == roll.place.nodes; });
 }
 
+bool Electorate::is_deserted() const {
+  if (settled_.nodes == 0 || settled_.electorate.is_founding()) return false;
+  return std::all_of(voters_.begin(), voters_.end(), [](const auto& voter) {
+    return voter.second.vote.latest().electorate.is_founding();
+  });
+}
+
+void Electorate::forget_rounds() {
+  for (auto& [key, vote] : std::exchange(gone_, {}))
+    if (of_others_.size() < kMostGone) of_others_.emplace(key, std::move(vote));
+  origins_.clear();
+  settled_ = {};
+  looked_.reset();
+  tried_.reset();
+  for (const auto& voter : voters_)
+    learn_settled(voter.second.vote);
+}
+
 std::optional<Electorate::Time> Electorate::quorum(Time now) {
   if (settled_.nodes == 0 && voters_.empty() && options_.is_first) return now;
   if (best_ && looked_ && now < *looked_ + kPause) return best_;

@@ -75,6 +75,12 @@ class Electorate {
   [[nodiscard]] std::size_t size() const { return voters_.size(); }
   // Nobody votes here, and all who might are known to have gone.
   [[nodiscard]] bool is_over() const;
+  // It knows a round, and nobody is left of those who told of it: they may be lost to the job.
+  [[nodiscard]] bool is_deserted() const;
+  // quorum() has found one.
+  [[nodiscard]] bool had_majority() const { return best_.has_value(); }
+  // As if nobody had told of them. What is known of deaths counts once somebody tells again.
+  void forget_rounds();
 
  private:
   struct Record {

@@ -878,6 +878,35 @@ TEST(ControlFsmTest, OfAClientThatVotesOnlyTheAgeOfTheMajorityRenews) {
   EXPECT_TRUE(renewals(f.events()).empty());
 }
 
+// What is settled there may be of a job that is lost, and would go from store to store with it.
+TEST(ControlFsmTest, OfAStoreWithoutAMajorityItLearnsNoRound) {
+  VotingFixture f;
+  f.open_2();
+  f.pulsed(f.pulse({}), control::Pulsed::kNever, place(kNoRank));
+  f.expect_confirmed();
+  f.run_for(500ms);
+  f.pulsed(f.pulse({}), 6'000, place(kNoRank));
+  f.expect_confirmed();
+  f.run_for(500ms);
+  (void)f.pulse({place(kNoRank), {}});
+}
+
+TEST(ControlFsmTest, NorOfOneThatHadAMajorityTooLongAgo) {
+  VotingFixture f;
+  f.open_2();
+  f.pulsed(f.pulse({}), 0);
+  f.expect_confirmed();
+  f.run_for(500ms);
+  f.pulsed(f.pulse({}), 6'001, place(kNoRank));
+  f.events();
+  f.fsm().go_to({"10.0.0.2", 7}, f.now());
+  f.fsm().on_connected(f.now());
+  const auto requests = f.sent();
+  const auto* asked = only<control::OpenSuccessor>(requests);
+  ASSERT_NE(asked, nullptr);
+  EXPECT_EQ(asked->vote, Vote{});
+}
+
 TEST(ControlFsmTest, AVoteIsSaidAtOnceAndTwiceAsOftenAsAHeartbeat) {
   VotingFixture f;
   f.open_2();

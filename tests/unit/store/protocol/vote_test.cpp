@@ -36,6 +36,19 @@ TEST(Voter, KnowsOfASettledElectorateThatItIsNotIn) {
   EXPECT_EQ(voter.vote(), (Vote{place(5, kNoRank), {place(6, 1)}}));
 }
 
+TEST(Voter, WhoHasNoPlaceSaysNothingOfARoundWithoutIt) {
+  Voter voter;
+  voter.give(place(1, kNoRank));
+  EXPECT_EQ(voter.vote(), Vote{});
+  voter.give(place(2, 1));
+  voter.give(place(3, kNoRank));
+  EXPECT_EQ(voter.vote(), (Vote{{}, {place(2, 1), place(3, kNoRank)}}));
+  Voter founder;
+  founder.found({{0, 77}, 1, 3, kNoRank});
+  founder.give(place(1, kNoRank));
+  EXPECT_EQ(founder.vote().latest(), place(1, kNoRank)) << "a founder accepts the first round";
+}
+
 TEST(Voter, NeverGoesBack) {
   Voter voter;
   voter.give(place(2, 1));

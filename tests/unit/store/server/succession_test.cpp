@@ -203,6 +203,38 @@ TEST_F(VotesTest, AJobWhoseVotersHaveAllGoneIsForgotten) {
   EXPECT_EQ(b->pulse().settled, Place{});
 }
 
+// Those who have left may be with another store, or have ended for good.
+TEST_F(VotesTest, AJobWhoseNodesHaveAllLeftIsForgottenInTheEnd) {
+  auto a = agent();
+  const auto b = agent();
+  (void)a->pulse_and_confirm({{}, {place(0)}});
+  pass(100);
+  a->leave();
+  pass(1'200);
+  world.sessions.expire(world.now);
+  const auto late = agent();
+  EXPECT_EQ(world.succession.next_deadline(), world.now + Succession::kAbandoned);
+  pass(1'000);
+  EXPECT_EQ(late->pulse().age_ms, 2'300U);
+  (void)b->take();
+  const auto again = agent();
+  EXPECT_EQ(again->pulse(settled(0)).age_ms, 2'300U) << "it has come back";
+  EXPECT_EQ(world.succession.next_deadline(), std::nullopt);
+  pass(1'100);
+  world.sessions.expire(world.now);
+  const auto newest = agent();
+  const Time due = *world.succession.next_deadline();
+  EXPECT_EQ(due, world.now + Succession::kAbandoned);
+  world.now = due - Milliseconds(1);
+  world.succession.on_time(world.now);
+  EXPECT_GT(newest->pulse().age_ms, 30'000U);
+  pass(1);
+  world.succession.on_time(world.now);
+  EXPECT_EQ(newest->pulse().age_ms, 0U) << "the job may begin anew";
+  EXPECT_EQ(newest->pulse().settled, Place{});
+  EXPECT_EQ(world.succession.next_deadline(), std::nullopt);
+}
+
 TEST_F(VotesTest, AVoteNeedsASession) {
   Agent a(world);
   EXPECT_EQ(a.only<Error>(Pulse{kJob, settled(0)}).code, ErrorCode::NoSession);
@@ -543,6 +575,29 @@ TEST_F(FoundersTest, ButThoseWhoLookForItMayMeetThere) {
   EXPECT_EQ(call.settled.electorate, place(0).electorate);
 }
 
+// The last node of a round comes to a founder, finds no others of it, and ends.
+TEST_F(FoundersTest, BeginAnewWhenTheLastNodeOfARoundHasLeft) {
+  Agent a(world), b(world), last(world), other(world);
+  EXPECT_THAT(last.come(settled(1)), IsEmpty());
+  EXPECT_EQ(other.come(settled(2)).size(), 1U) << "two of three: both are called";
+  (void)last.answers();
+  other.leave();
+  EXPECT_THAT(a.come(founding(0), 0), testing::Not(IsEmpty())) << "the call goes to all";
+  EXPECT_EQ(world.succession.next_deadline(), std::nullopt);
+  last.leave();
+  EXPECT_EQ(world.succession.next_deadline(), world.now + Succession::kSought);
+  EXPECT_THAT(b.come(founding(1), 0), testing::Not(IsEmpty()));
+  world.now += Succession::kSought;
+  world.succession.on_time(world.now);
+  const auto call = a.only<Pulsed>(a.answers());
+  EXPECT_EQ(call.generation, 3U) << "higher than that of the call before";
+  EXPECT_EQ(call.settled, founder(kNoRank));
+  EXPECT_EQ(b.only<Pulsed>(b.answers()).stamp, call.stamp);
+  (void)a.ask(Confirm{call.stamp});
+  EXPECT_EQ(b.ask(Confirm{call.stamp}).size(), 1U) << "it serves";
+  EXPECT_EQ(world.succession.next_deadline(), std::nullopt);
+}
+
 TEST_F(SuccessorTest, WhoSucceedsAStoreSaysThatTheJobIsThere) {
   Agent asker(world);
   const auto moved = asker.only<Moved>(Find{0, "", 0, kJob, 0});
@@ -709,6 +764,31 @@ TEST_F(ListeningTest, WhereTheJobsRoundIsKnownNobodyWaits) {
   EXPECT_EQ(member.come(settled(1)).size(), 2U);
   EXPECT_EQ(seeker.only<Moved>(Find{1, "10.0.0.9", 0, kJob, 0}).generation, 1U);
   EXPECT_EQ(late.come({}).size(), 2U);
+}
+
+// The last node of a round comes to a fresh store, finds no others of it, and ends.
+TEST_F(ListeningTest, ARoundWhoseLastNodeHasLeftIsForgotten) {
+  pass(75);
+  auto last = std::make_unique<Agent>(world);
+  Agent late(world), seeker(world);
+  EXPECT_EQ(last->come(settled(1)).size(), 2U);
+  EXPECT_EQ(late.come({}).size(), 2U);
+  EXPECT_EQ(late.pulse().age_ms, Pulsed::kNever);
+  last->leave();
+  pass(1'200);
+  world.sessions.expire(world.now);
+  pass(2'000);
+  EXPECT_EQ(seeker.only<Moved>(Find{1, "10.0.0.9", 0, kJob, 0}).generation, 1U);
+  EXPECT_EQ(world.succession.next_deadline(), world.now + Succession::kSought);
+  pass(2'499);
+  (void)late.take();
+  Agent newest(world);
+  EXPECT_THAT(newest.come({}), IsEmpty()) << "the job is still looked for";
+  pass(1);
+  const auto answers = newest.answers();
+  ASSERT_EQ(answers.size(), 2U);
+  EXPECT_EQ(std::get<Pulsed>(answers[0]).age_ms, 0U);
+  EXPECT_EQ(newest.pulse().age_ms, 0U);
 }
 
 TEST_F(ListeningTest, WhoHasFoundTheJobElsewhereSaysSoForGood) {

@@ -405,6 +405,20 @@ TEST_F(ElectorateTest, IsOverWhenAllHaveGone) {
   EXPECT_TRUE(store.is_over());
 }
 
+TEST_F(ElectorateTest, IsDesertedWhenNobodyIsLeftWhoKnowsItsRounds) {
+  EXPECT_FALSE(store.is_deserted()) << "it knows of none";
+  settled_round(3);
+  EXPECT_FALSE(store.had_majority()) << "it has not been looked for";
+  ASSERT_TRUE(quorum());
+  EXPECT_TRUE(store.had_majority());
+  store.leave(0);
+  store.leave(1);
+  EXPECT_FALSE(store.is_deserted());
+  store.gone(VoterId{2});
+  EXPECT_TRUE(store.is_deserted());
+  EXPECT_FALSE(store.is_over()) << "two may be elsewhere";
+}
+
 // ---- those who may begin the first store ----
 
 Place founder(std::uint32_t rank, std::uint32_t nodes) {
@@ -449,6 +463,28 @@ TEST(FoundersTest, TheFirstRoundIsSettledWhenMostOfThemKnow) {
   EXPECT_EQ(store.settled(), place(1, kNoRank, 2)) << "the second is not in the round";
   store.gone(7);
   EXPECT_TRUE(store.has_majority()) << "the rest is as ever";
+}
+
+// A proof of death that came meanwhile counts when somebody knows that round again.
+TEST(FoundersTest, BeginAnewWhenRoundsAreForgotten) {
+  Electorate store(Electorate::Options{.is_first = false});
+  store.vote(0, in(founder(0, 3)), at(1));
+  store.vote(1, in(founder(1, 3)), at(1));
+  store.vote(7, in(place(1, 2, 3)), at(1));
+  store.gone(in(place(1, 1, 3)));
+  EXPECT_FALSE(store.has_majority());
+  EXPECT_FALSE(store.is_deserted());
+  store.leave(7);
+  EXPECT_TRUE(store.is_deserted());
+  EXPECT_FALSE(store.has_majority()) << "of the round";
+  store.forget_rounds();
+  EXPECT_FALSE(store.is_deserted());
+  EXPECT_EQ(store.settled(), founder(kNoRank, 3));
+  EXPECT_TRUE(store.has_majority()) << "of the founders";
+  store.vote(8, in(place(1, 2, 3)), at(2));
+  EXPECT_FALSE(store.has_majority()) << "one of the two that are left";
+  store.vote(9, in(place(1, 0, 3)), at(2));
+  EXPECT_TRUE(store.has_majority());
 }
 
 // The founders have left their first store for another one, and one of them, who had begun a round
