@@ -161,6 +161,29 @@ void draw_ended(SuccessionPlan& plan, Random& random) {
   plan.blows.push_back(blow);
 }
 
+// Most of the nodes are lost without a word. Who is left finds no majority, ends, and the job
+// begins anew.
+void draw_returns(SuccessionPlan& plan, Random& random) {
+  plan.nodes = plan.max_nodes = random.in(3, 6);
+  plan.min_nodes = random.in(1, plan.nodes);
+  plan.endpoints = draw_endpoints(plan, random);
+  plan.host_is_spare = random.chance(30);
+  plan.nodes += plan.host_is_spare ? 1 : 0;
+  plan.work_ms = random.in(20'000, 60'000);
+  // What is told must come before a store that begins has listened for long enough.
+  plan.max_delay_ms = std::min(plan.max_delay_ms, plan.endpoints > 1 ? 20 : 5);
+  plan.blows.clear();
+  Blow blow;
+  blow.at_ms = random.in(3'000, 15'000);
+  for (int i = random.in(plan.nodes / 2, plan.nodes); i > 0; --i) {
+    blow.harm = random.chance(80) ? Harm::PowerOff : Harm::Kill;
+    blow.of_host = !plan.host_is_spare && random.chance(40);
+    blow.node = random.in(0, 1000);
+    plan.blows.push_back(blow);
+    blow.at_ms += random.in(0, random.chance(80) ? 300 : 12'000);
+  }
+}
+
 void draw_wild(SuccessionPlan& plan, Random& random) {
   plan.nodes = random.in(2, 6);
   plan.max_nodes = random.in(std::max(1, plan.nodes - 2), plan.nodes);
@@ -268,6 +291,11 @@ SuccessionPlan make_succession_plan(std::uint64_t seed) {
     plan.promise = Promise::Ended;
     draw_ended(plan, other);
   }
+  Random another(seed ^ 0x5E7);
+  if (plan.promise == Promise::Nothing && another.chance(6)) {
+    plan.promise = Promise::Returns;
+    draw_returns(plan, another);
+  }
   std::stable_sort(plan.blows.begin(), plan.blows.end(),
                    [](const Blow& a, const Blow& b) { return a.at_ms < b.at_ms; });
   return plan;
@@ -279,7 +307,8 @@ std::string describe(const SuccessionPlan& plan) {
                                               ", must not be touched",
                                               ", must go on soon",
                                               ", must go on in time",
-                                              ", must end when told"};
+                                              ", must end when told",
+                                              ", must come back"};
   std::string text =
       "seed " + std::to_string(plan.seed) + kPromises[static_cast<int>(plan.promise)] + ": " +
       std::to_string(plan.nodes) + " nodes of " + std::to_string(plan.min_nodes) + ":" +

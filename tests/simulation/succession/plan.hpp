@@ -40,7 +40,8 @@ enum class Promise {
   NoNewRound,  // and its workers are not touched
   Soon,        // and who is left has new workers within seconds
   InTime,      // the same, after the last blow, as soon as the lease of a silent node is over
-  Ended        // all that nothing happened to end as the last blow says
+  Ended,       // all that nothing happened to end as the last blow says
+  Returns      // a supervisor on each machine starts agents again until one has succeeded; MIN do
 };
 
 struct SuccessionPlan {

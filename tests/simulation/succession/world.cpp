@@ -17,6 +17,9 @@ constexpr Milliseconds kInTime{13'000};  // likewise: the lease, and 2 s for the
 constexpr int kBusy = 100'000;           // events in one moment, and for each node
 
 constexpr Milliseconds kJoinTimeout{120'000};
+constexpr Milliseconds kSupervisorPause{500};
+// The leases of those who know nothing of the loss are over by then, or they have begun to look.
+constexpr Milliseconds kReboot{9'000};
 constexpr int kEndCode = 130;  // of who is told to end the job
 
 launcher::Options options_of(const SuccessionPlan& plan) {
@@ -113,11 +116,14 @@ void SuccessionWorld::check_end() {
     if (!a->outcome) continue;
     const bool success = a->outcome->end == End::Success;
     report_.succeeded += success ? 1 : 0;
+    if (plan_.promise == Promise::Returns) continue;
     if (plan_.promise == Promise::Nothing || a->harmed || a->is_newcomer) continue;
     if (plan_.promise == Promise::Ended ? a->outcome->exit_code != kEndCode : !success)
       fail("node " + std::to_string(a->number) +
            ", to which nothing happened, ends: " + a->outcome->text);
   }
+  if (plan_.promise == Promise::Returns && report_.succeeded < plan_.min_nodes)
+    fail("the job does not come back");
   if (plan_.promise == Promise::Soon && (rounds_.size() != 2 || report_.fail_over > kSoon))
     fail("the host was killed, and there was no new round within " + std::to_string(kSoon.count()) +
          " ms");
@@ -128,10 +134,17 @@ void SuccessionWorld::check_end() {
     fail("workers were touched, though the node with the store had none");
 }
 
+// Somebody is left who was in a round. Else newcomers begin the job anew.
+bool SuccessionWorld::is_known() const {
+  return std::any_of(agents_.begin(), agents_.end(),
+                     [](const auto& each) { return each->running && each->present; });
+}
+
 // No two stores have one generation. Before the first round founders may begin anew, and forget the
 // stores that they have been at.
 void SuccessionWorld::on_serving(int number, std::int64_t generation) {
   if (rounds_.empty()) return;
+  if (!is_known()) served_.clear();
   if (!served_.emplace(generation, scheduler_.now()).second)
     fail("node " + std::to_string(number) + " serves a second store of generation " +
          std::to_string(generation));
@@ -199,6 +212,19 @@ void SuccessionWorld::start_newcomers(int count, bool at_endpoints) {
     start_agent(machines_++);
 }
 
+void SuccessionWorld::start_again(int machine, Milliseconds pause) {
+  ++steps_left_;
+  scheduler_.after(pause, [this, machine] {
+    --steps_left_;
+    const bool is_over = std::any_of(agents_.begin(), agents_.end(), [](const auto& a) {
+      return a->outcome && a->outcome->end == End::Success;
+    });
+    if (is_over) return;
+    if (!stores_.power_on(machine)) return start_again(machine, Milliseconds(random_.in(1, 3'000)));
+    start_agent(machine);
+  });
+}
+
 void SuccessionWorld::join(int number, const launcher::NodeIdentity& identity) {
   Agent& a = agent(number);
   a.config.address = identity.address;
@@ -235,6 +261,7 @@ void SuccessionWorld::finish(int number, const Outcome& outcome) {
   a.outcome = outcome;
   a.running = a.up = false;
   stores_.close(number);
+  if (plan_.promise == Promise::Returns) start_again(stores_.machine(number), kSupervisorPause);
 }
 
 void SuccessionWorld::input(int number, std::function<void(Participant&)> what) {
@@ -335,7 +362,9 @@ void SuccessionWorld::check_start(const Agent& a, const Assignment& assignment) 
 
 // Where nothing keeps newcomers from the job, they begin no other one beside it.
 void SuccessionWorld::check_one_job(int number, const Assignment& assignment) {
-  if (plan_.promise == Promise::Nothing || rounds_.contains(identity(assignment))) return;
+  if (plan_.promise == Promise::Nothing || plan_.promise == Promise::Returns ||
+      rounds_.contains(identity(assignment)))
+    return;
   const bool is_over = std::any_of(agents_.begin(), agents_.end(), [](const auto& a) {
     return a->is_done || (a->outcome && a->outcome->end == End::Success);
   });
@@ -351,11 +380,7 @@ void SuccessionWorld::start_workers(int number, const Assignment& assignment) {
                    std::to_string(assignment.group_rank) + " of " +
                    std::to_string(assignment.group_world_size));
   check_one_job(number, assignment);
-  // Where nobody is left who was in a round, newcomers begin the job anew.
-  const bool is_known = std::any_of(agents_.begin(), agents_.end(), [](const auto& each) {
-    return each->running && each->present;
-  });
-  if (!is_known) served_.clear();
+  if (!is_known()) served_.clear();
   if (rounds_.insert(identity(assignment)).second) {
     last_round_ = std::exchange(present_round_, identity(assignment));
     // One that was begun and started nowhere has ranks of its own, which not all need to know.
@@ -534,6 +559,9 @@ void SuccessionWorld::kill(int number, bool silently) {
   a.inbox.clear();
   a.running = a.up = a.hosts = a.working = false;
   a.harmed = true;
+  if (plan_.promise == Promise::Returns)
+    start_again(stores_.machine(number),
+                (silently ? kReboot : kSupervisorPause) + Milliseconds(random_.in(0, 5'000)));
   if (silently) {
     stores_.power_off(number);
     a.workers.reset();

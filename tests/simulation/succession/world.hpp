@@ -68,6 +68,8 @@ class SuccessionWorld {
   void fail(const std::string& what);
   void start_agent(int machine, bool newcomer = true);
   void start_newcomers(int count, bool at_endpoints);
+  // As a supervisor of its machine does.
+  void start_again(int machine, Milliseconds pause);
   void join(int number, const launcher::NodeIdentity& identity);
   void finish(int number, const rendezvous::Outcome& outcome);
   void drop(int number);
@@ -92,6 +94,7 @@ class SuccessionWorld {
   void check_renewal(const Agent& a, Time sent);
   [[nodiscard]] int pick(const Blow& blow) const;
   [[nodiscard]] bool over() const;
+  [[nodiscard]] bool is_known() const;
   void check_end();
 
   const SuccessionPlan plan_;
