@@ -49,6 +49,10 @@ class Unit(unittest.TestCase):
                 "tests/unit/store/table/CMakeLists.txt": "drun_add_test(unit_store_table LABEL unit)\n",
                 "tests/unit/store/table/rows/CMakeLists.txt": "drun_add_test(unit_store_table_rows LABEL unit)\n",
                 "tests/unit/store/table/table_test.cpp": "",
+                "tests/e2e/CMakeLists.txt": "drun_add_test(e2e_test LABEL e2e SOURCES job_test.cpp)\n",
+                "tests/e2e/job_test.cpp": "TEST(JobTest, Runs) {\n",
+                "tests/chaos/CMakeLists.txt": "set_tests_properties(chaos.1 PROPERTIES LABELS chaos)\n",
+                "tests/chaos/chaos.py": "",
         }.items():
             file = self.root / path
             file.parent.mkdir(parents=True, exist_ok=True)
@@ -99,6 +103,13 @@ class Unit(unittest.TestCase):
             status, output = self.run_unit(file)
             self.assertEqual(status, 2, output)
             self.assertIn(missing, output)
+
+    def test_of_other_tests_says_how_they_run(self):
+        for file, name in (("tests/e2e/job_test.cpp", "e2e\\.(JobTest)"), ("tests/e2e", "e2e\\."),
+                           ("tests/chaos/chaos.py", "chaos\\.")):
+            status, output = self.run_unit(file)
+            self.assertEqual(status, 2, output)
+            self.assertIn(f"ctest --preset dev -R '^{name}'", output)
 
     def test_says_how_it_is_used(self):
         for arguments, status in (([], 2), (["--gtest_filter=A"], 2), (["--help"], 0)):
