@@ -1,6 +1,6 @@
 // A thread for what asks a file system something: make a folder, open a file, look whether a
 // program is there. A network file system whose server is gone gives no answer, and the wait cannot
-// be interrupted. So whoever has to go on (renew a lease, obey a signal) asks here.
+// be interrupted. So code that has to go on (renew a lease, obey a signal) asks here.
 #pragma once
 
 #include <chrono>
@@ -17,8 +17,8 @@
 
 namespace drun {
 
-// How long a file system may take to answer. Above the usual fail-over of a file server would be
-// longer than anybody looks on.
+// How long a file system may take to answer. Shorter than a file server's usual fail-over, because
+// nobody would watch for longer.
 inline constexpr std::chrono::milliseconds kFilesLimit{30'000};
 
 // What the work of a FileWorker asks for next: "create folder /nfs/logs". The error says it if

@@ -158,8 +158,8 @@ struct AssignmentDocument {
   int last_rank = -1;
   std::string refused;  // not empty: leave, for this reason
   bool unfit = false;   // which is what its machine is like
-  // Of the place: for who looks when the agent is gone, and its own document with it. Empty: not
-  // known.
+  // Of the place: for a reader that comes when the agent is gone, and its own document with it.
+  // Empty: not known.
   std::string host{};
 
   bool operator==(const AssignmentDocument&) const = default;

@@ -1,7 +1,7 @@
 // What rendezvous needs of a key-value store, as messages: requests go out, events come back. Owned
-// by rendezvous; the launcher implements it over drun's store, the simulation in memory. Nothing
-// here assumes that the store is near, that a write is free, or that two watches are ordered
-// against each other.
+// by rendezvous; the launcher implements it over drun's store and over etcd (src/etcd) or within
+// its own process, the simulation in memory. Nothing here assumes that the store is near, that a
+// write is free, or that two watches are ordered against each other.
 #pragma once
 
 #include <chrono>

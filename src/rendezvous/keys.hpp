@@ -41,7 +41,7 @@ class Keys {
   // The last heartbeat of the rank of this agent that is furthest behind, ephemeral.
   [[nodiscard]] std::string beat_of(std::string_view ticket) const;
   // Prefix of the answers to the request of this id, ephemeral ones. Not below `prefix`: they are
-  // long, and nobody who watches the job needs them.
+  // long, and no view of the job needs them.
   [[nodiscard]] std::string answers_to(std::string_view id) const;
   [[nodiscard]] std::string member(std::string_view ticket) const;      // ephemeral
   [[nodiscard]] std::string assignment(std::string_view ticket) const;  // a place, or a refusal

@@ -158,7 +158,7 @@ class MemberAgent {
   void keep_history();
   void take_history(const std::optional<std::string>& value);
   [[nodiscard]] bool looks_for_successor() const { return !successors_.empty(); }
-  // Whoever was out of touch for too long joins again, if it finds the job.
+  // A node that was out of touch for too long joins again, if it finds the job.
   [[nodiscard]] bool may_come_back() const { return config_.successors > 0; }
   // The store is in this process, and no other would succeed it.
   [[nodiscard]] bool carries_job() const { return document_.is_host && !looks_for_successor(); }
@@ -206,8 +206,8 @@ class MemberAgent {
   // successors.
   std::optional<Time> settled_;
   std::int64_t settled_era_ = 0;
-  // Its place follows from one in a settled round, round by round: whoever knows of the settled one
-  // counts with this node.
+  // Every round since the last settled one included this node, so any leader that knows that round
+  // waits for it.
   bool firm_ = false;
   std::optional<Vote> vote_;  // as last said; nullopt: it has none, the store has no successors
   std::vector<Successor> successors_;

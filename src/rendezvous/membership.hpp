@@ -150,8 +150,8 @@ struct State {
   std::optional<Time> preparing_since;
   std::optional<Time> leave_until;  // no round begins before
   std::optional<Time> grace_until;  // missing places are waited for until then
-  // A round ran of which nobody here can say who is in it: until then nodes that are out of touch
-  // may have workers of it.
+  // A round ran whose members are not known here: until then nodes that are out of touch may have
+  // workers of it.
   std::optional<Time> unsure_until;
   Succession succession;
   // Of the first rounds of two first stores one at most was settled, and ran; which, a leader may
@@ -222,7 +222,7 @@ void give_time_to_stop(State& state, Time now);
 [[nodiscard]] bool holds_workers(const MemberDocument& document);
 
 // The member runs workers of a round of which neither the store nor this leader knew: the store was
-// set back or emptied, and whoever led that round is gone. restore() takes the round up.
+// set back or emptied, and the leader of that round is gone. restore() takes the round up.
 [[nodiscard]] bool claims_unknown_round(const RoundDocument& known, const MemberDocument& document);
 
 // This leader does not know yet of the round that a member speaks of, nor of one after it.

@@ -135,7 +135,7 @@ class Participant {
 
   // True if nothing is lost when this one is dropped and another made later: the store has never
   // confirmed that it knows this agent, so nobody counts on it, and nobody has asked it to stop.
-  // `known`: no round has begun, so that it does not matter who knows it.
+  // `known`: no round has begun, so that it does not matter whether the store knows it.
   [[nodiscard]] bool dispensable(bool known = false) const;
 
   // Decides for the job, and is in touch with its store.

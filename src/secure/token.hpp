@@ -1,5 +1,5 @@
-// A secret that the user gives to the agents of a job. Who has it may ask an agent for more than to
-// look at the job.
+// A secret that the user gives to the agents of a job. A client that has it may ask an agent for
+// more than a look at the job.
 #pragma once
 
 #include <cstddef>

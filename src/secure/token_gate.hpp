@@ -1,4 +1,4 @@
-// Slows down who tries to guess a token. Pure.
+// Limits the rate at which tokens can be guessed. Pure.
 #pragma once
 
 #include <chrono>

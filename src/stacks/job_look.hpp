@@ -22,7 +22,7 @@ struct JobLook {
   std::string id;                     // of this request: letters and digits
   bool unwind = true;                 // else only what /proc says
   std::chrono::milliseconds limit{};  // for each node
-  // The workers are about to be stopped: whoever has looked at them for that says what it saw.
+  // The workers are about to be stopped: a node that has looked at them for that says what it saw.
   bool last = false;
   std::size_t longest = kLongestAnswer;
   int round = 0;  // only its nodes are asked: one that was set aside still has an older one

@@ -14,7 +14,7 @@
 
 namespace drun::stacks {
 
-// What a report may hold, whoever wrote it: the rest is cut or counted.
+// What a report may hold, also one from elsewhere: the rest is cut or counted.
 inline constexpr std::size_t kMostFrames = 100;
 inline constexpr std::size_t kLongestText = 400;  // bytes of a name
 inline constexpr std::size_t kMostGroups = 500;

@@ -31,8 +31,8 @@ struct Sought {
 // Those of this host, for the user that runs this program.
 [[nodiscard]] std::vector<std::string> find_sockets(const std::optional<std::string>& job);
 
-// What is asked for. Whoever asks says it by the name of their own end of the socket, so that an
-// agent knows it at once, and waits for nobody. One that does not know a question tells its status.
+// What is asked for. The client says it by the name of its own end of the socket, so that an agent
+// knows it at once and reads nothing. One that does not know a question tells its status.
 enum class Question {
   Status,
   Stacks,          // of its workers

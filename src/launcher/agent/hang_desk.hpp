@@ -86,7 +86,7 @@ class HangDesk {
   HeartbeatWatch heartbeats_;
   HangWatch hangs_;
   int dumped_ = 0;  // the round whose ranks were asked for dumps last
-  std::vector<std::function<void()>> after_dumps_;  // who waits for them
+  std::vector<std::function<void()>> after_dumps_;  // called when they are there
   int held_ = 0;                                    // stops so far
   std::set<std::string> dumps_;
 };

@@ -62,7 +62,7 @@ class ParticipantDriver {
   // is swept.
   void on_event(const rendezvous::KeyValueEvent& event, Time now);
 
-  // Those below at any time. Who has not joined has nobody to tell of the end.
+  // Those below at any time. An agent that has not joined tells nobody of the end.
   void on_workers(WorkerNews news, Time now);
   // As Participant's, of the last round.
   void on_workers_stalled(bool stalled, Time now);
@@ -78,7 +78,7 @@ class ParticipantDriver {
   [[nodiscard]] bool leads() const { return joined() && participant_->leads(); }
   // The job waits until the workers of its last round are gone on all nodes.
   [[nodiscard]] bool round_stops() const { return joined() && participant_->round_stops(); }
-  // What this node says of its machine, for whoever leads. Once; it goes with every join().
+  // What this node says of its machine, for the leader. Once; it goes with every join().
   void set_facts(std::string sheet, Time now);
   // What is due: of the limits of time too.
   void on_time(Time now);

@@ -24,7 +24,7 @@ enum class BackendState {
   Connecting,  // to the store of another agent
   Contending,  // the same, at a port that this machine was to host at: binds it when it is free
   Opening,     // the store of this process serves; the link to it is not up yet
-  Following,   // on the way to the job's store, of which somebody at the endpoint knows
+  Following,   // on the way to the job's store, of which the agent at the endpoint has told
   Alone,       // no store is needed; the backend of this process is not up yet
   Joined,      // the link is up, to a store elsewhere
   Hosting,     // the link is up, to the backend of this very process
@@ -35,7 +35,7 @@ enum class BackendState {
 
 // ---- steps: what the shell around this machine must do ----
 
-// Ask who has the endpoint's host; then call on_resolved() or on_unresolved().
+// Look up whose the endpoint's host is; then call on_resolved() or on_unresolved().
 struct LookUp {};
 // Look for the job's store at all endpoints, and wait for the others where it may begin.
 struct Found {};
@@ -51,7 +51,7 @@ struct Connect {
   Endpoint endpoint;
   std::chrono::milliseconds limit{0};
 };
-// The same, with the present link: the job's store is there, of which that may have heard.
+// Send the present link there: the job's store has moved, as the one at the endpoint has said.
 struct Follow {
   Endpoint endpoint;
 };

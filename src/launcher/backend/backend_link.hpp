@@ -177,10 +177,11 @@ class BackendLink {
   SuccessorStore successor_store_;
   std::unique_ptr<store::Lookout> lookout_;
   LookoutTask lookout_task_ = LookoutTask::None;
-  std::unique_ptr<store::Lookout> quick_;  // as often as the one that must hear of it may need
-  std::optional<Endpoint> address_;        // the single endpoint's, when it was last reached
-  store::StoreNews pointed_to_;            // what the signpost at the listed endpoint says
-  bool job_goes_on_ = false;               // after leave()
+  // A second, faster probe, for hosts that come back and listen only for 75-300 ms.
+  std::unique_ptr<store::Lookout> quick_;
+  std::optional<Endpoint> address_;  // the single endpoint's, when it was last reached
+  store::StoreNews pointed_to_;      // what the signpost at the listed endpoint says
+  bool job_goes_on_ = false;         // after leave()
   std::unique_ptr<rendezvous::KeyValue> key_value_;
   RemoteBackend* link_ = nullptr;  // the same, if it is not in this process
   DeadlineTimer timer_;

@@ -32,7 +32,7 @@ class FoundingFsm {
     Idle,       // not started
     Listening,  // nowhere yet: a job that runs may be about to say where its store is
     Asking,     // nowhere, and heard of no store: the first step waits until all have answered
-    Waiting,    // the same, but whoever is silent is waited for no longer
+    Waiting,    // the same, but silent endpoints are waited for no longer
     ToldEarly,  // where the job's store is said to be, while it would still listen
     Told,       // the same, later: if nobody knows of that store any more, one may be founded
     Founding    // where another waits (or this agent itself): a store may begin with its help

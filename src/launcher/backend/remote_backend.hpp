@@ -31,7 +31,7 @@ class RemoteBackend : public rendezvous::KeyValue {
   [[nodiscard]] virtual bool is_resting() const { return false; }
   // Likewise: the store said that the job's is at this place.
   [[nodiscard]] virtual std::optional<Endpoint> moved() const { return std::nullopt; }
-  // Likewise: who was asked there is in touch with the store that this agent has left.
+  // After Link::Down: the candidate still reaches the store that we lost; ask again later.
   [[nodiscard]] virtual bool was_early() const { return false; }
   // Where the present store is, as a numeric address.
   [[nodiscard]] virtual Endpoint store_endpoint() const { return {}; }

@@ -1,6 +1,6 @@
 // What an agent knows of the job's store, and what it is to it: host, successor, or neither. From
-// that follows what it asks at the endpoints of the job and what it tells there, so that whoever
-// comes finds the store. Pure: BackendLink does it, and so does the simulation.
+// that follows what it asks at the endpoints of the job and what it tells there, so that
+// agents that come find the store. Pure: BackendLink does it, and so does the simulation.
 #pragma once
 
 #include <cstdint>
@@ -69,7 +69,8 @@ class StoreStanding {
   // Where a later store is, if the answer of the one at `endpoint` says so.
   [[nodiscard]] std::optional<Endpoint> later_store(const store::Whereabouts& answer,
                                                     const Endpoint& endpoint) const;
-  // Who has met others at one of several endpoints may still meet them at another: no round ran.
+  // An agent that has met others at one of several endpoints may still go to another one with
+  // them: no round has run.
   [[nodiscard]] bool may_still_move() const { return !options_.endpoints.empty() && !has_round_; }
 
   // Of the last store that knew this agent.
@@ -81,7 +82,7 @@ class StoreStanding {
   // The present store is not the one that it first came to.
   [[nodiscard]] bool has_moved() const { return has_moved_; }
   [[nodiscard]] bool is_lost() const { return is_lost_; }
-  // Than this agent.
+  // Where the successors other than this agent are.
   [[nodiscard]] const std::vector<Endpoint>& other_successors() const { return others_; }
 
  private:

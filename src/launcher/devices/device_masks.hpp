@@ -25,7 +25,7 @@ namespace drun::launcher {
                                              const std::optional<std::string>& mask, bool mixed);
 
 // What a worker with this environment sees of one vendor's devices, in the order in which it
-// numbers them; `entry` is what the mask variable of device_mask_name() calls each.
+// numbers them; `entry` is what the first variable of mask_names() calls each.
 [[nodiscard]] std::vector<Device> visible_devices(Vendor vendor, const DeviceInventory& inventory,
                                                   const std::vector<std::string>& environment);
 

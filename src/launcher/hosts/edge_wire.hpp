@@ -18,7 +18,7 @@ namespace drun::launcher::hosts {
 inline constexpr std::string_view kRemoteEndFlag = "--started-by-drun";
 
 enum class FrameType : std::uint8_t {
-  Alive = 1,    // both ways, without a payload: whoever hears nothing for long is alone
+  Alive = 1,    // both ways, without a payload: an end that hears nothing for long is alone
   Hello,        // up, first: struct Hello; whose it is the other side knows
   Branch,       // down, first: struct Branch, what hangs on this end, whose own number it tells
   Order,        // down, once: struct Order

@@ -22,7 +22,7 @@ class HostRoll {
     Begin,      // all have answered, and enough are there: those get their orders
     Join,       // this one has come back: it gets its order
     GiveUp,     // all have answered, and too few are there: no agent has been started
-    Hurry,      // the job ends on one host; whoever has not ended in a while never took part
+    Hurry,      // the job ends on one host; a host that has not ended in a while never took part
     Outlast,    // it has succeeded: likewise, but the others may have much to say still
     StopOthers  // those that are left are no job any more
   };

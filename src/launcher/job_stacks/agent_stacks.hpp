@@ -1,4 +1,4 @@
-// Where the workers are: of this node, for whoever asks; of the whole job, for the user and before
+// Where the workers are: of this node, for any request; of the whole job, for the user and before
 // its workers are stopped.
 #pragma once
 
@@ -56,7 +56,7 @@ class AgentStacks {
   }
 
   enum class Whose { OfJob, OfNode };
-  // To whoever sees what this node says.
+  // As lines of drun's own log.
   void show(Whose whose = Whose::OfJob);
   // Of this node or of all, as JSON: `say` is called once, at once or from the loop.
   void answer(bool whole_job, bool unwind, const std::function<void(const std::string& text)>& say);

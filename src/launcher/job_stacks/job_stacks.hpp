@@ -42,7 +42,8 @@ class JobStacks {
   [[nodiscard]] bool on_event(const rendezvous::KeyValueEvent& event);
 
   // Asks all `nodes` of the round; those that say nothing in time are counted in a note of the
-  // report. Who asks while others do gets their answer, at their limit or the own one: the earlier.
+  // report. A request that comes while another is under way gets the same answer, at the earlier of
+  // their limits.
   void ask(const StackWish& wish, int nodes, Done done);
   // Nobody is told anything any more.
   void cancel();

@@ -1,4 +1,4 @@
-// POST /stacks of the status page: the stacks of all ranks, for who has the job's token.
+// POST /stacks of the status page: the stacks of all ranks, for a client with the job's token.
 #pragma once
 
 #include <chrono>
@@ -31,7 +31,8 @@ class PageStacks {
   // `token` must outlive this. `take` gives the stacks as text.
   PageStacks(asio::io_context& io, const secure::Token& token, Take take);
 
-  // A request for kPath, whatever its method. Who asks while others wait gets what they get.
+  // A request for kPath, whatever its method. A request that comes while others wait gets their
+  // answer.
   void serve(const HttpRequest& request, const PageServer::Answer& answer,
              std::chrono::steady_clock::time_point now);
   // Nobody is told anything any more.

@@ -1,5 +1,5 @@
 // The agent's looks at the stacks of its workers: taken by another process, which a thread waits
-// for. Several who ask at once share one.
+// for. Requests that come while one is under way share it.
 #pragma once
 
 #include <chrono>
@@ -35,8 +35,8 @@ struct StackWish {
   // Of the nodes of a job: what has come by then is the answer.
   std::chrono::milliseconds job_limit = kLimit + kOnTheWay;
   std::size_t longest = stacks::kLongestAnswer;  // of a node
-  bool keep = false;                             // what is found, while the round is the same
-  bool last = false;                             // what was kept will do
+  bool keep = false;                             // keep the answer until the next round begins
+  bool last = false;                             // a kept answer of this round is good enough
 };
 
 // One thread: the loop's, which it never blocks. Until somebody asks it has no thread of its own.
@@ -77,7 +77,7 @@ class StackDesk {
   const Look look_;
   const std::function<void(bool held)> held_;
   std::optional<FileDesk> thread_;
-  // Those who wait for a look; it is without stacks, and with them.
+  // Requests that wait for a look: for one without stacks, for one with them.
   struct Waiting {
     std::vector<Done> done;
     bool keep = false;  // one of them wants that

@@ -66,7 +66,7 @@ class AgentShutdown {
   void begin();
   // How the job ended; only the first outcome counts.
   void on_outcome(rendezvous::Outcome outcome);
-  // What matters of it for the end, and for who waits for it.
+  // What matters of it for the end, and for what waits for that.
   void on_workers(const WorkerNews& news, Time now);
   void on_stop_signal(int signal);
   void on_event(const rendezvous::KeyValueEvent& event);

@@ -17,8 +17,8 @@ class ParentShutdown {
  public:
   struct Calls {
     std::function<void()> sweep;  // ends what the agents left behind; on_swept() follows
-    std::function<void()> leave;  // nothing is waited for but the reader of the output
-    std::function<void()> gone;   // nor that
+    std::function<void()> leave;  // only the reader of the output is still waited for
+    std::function<void()> gone;   // nothing is waited for any more: end
   };
 
   ParentShutdown(asio::io_context& io, FlushTarget output, Calls calls);

@@ -39,7 +39,7 @@ class ShutdownFsm {
     Sweep,          // end what is left of the workers, with the usual grace; on_swept()
     Report,         // tell the user how it ended; on_reported()
     GiveUpReport,   // wait for no file of it that hangs
-    ServeOthers,    // watch who needs the store; on_store_unneeded()
+    ServeOthers,    // serve on while other jobs need the store; on_store_unneeded()
     SayGoodbye,     // on_link_closed()
     Leave,          // drop the store and flush the output; on_flushed()
     GiveUpReader,

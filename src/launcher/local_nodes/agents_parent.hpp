@@ -1,6 +1,6 @@
 // The parent of the agents of --local-nodes, or of replica groups, while they run: passes signals
 // on to them, hears of their ends, and ends as they do: by the same machine, with the same rules
-// for requests to stop and for whoever reads the output.
+// for requests to stop and for the reader of the output.
 #pragma once
 
 #include <sys/types.h>
@@ -45,7 +45,7 @@ class AgentsParent {
   AgentsParent(const Options& options, std::vector<pid_t> agents, Unannounced& unannounced,
                OutputRelay& relay, bool adopts_orphans, std::unique_ptr<ChildEnds> ends = nullptr);
 
-  // Waits for all of them, then for whoever reads their output; gives drun's exit code. The log
+  // Waits for all of them, then for the reader of their output; gives drun's exit code. The log
   // goes through the relay meanwhile, which is finished afterwards.
   int run();
 

@@ -59,8 +59,8 @@ class OutputFiles {
   // Writes a file of this name into the folder of the run's logs; its path, or empty if there are
   // no logs. Throws an exception that names the path.
   std::string write(const std::string& name, std::string_view content);
-  // When no worker needs it any more. False: it was not tried, and is left to whoever cleans up;
-  // who tries after this would find it gone, or would hang on its file system as this did.
+  // When no worker needs it any more. False: it was not tried, so that something else must
+  // remove it. After true nothing need try: it would find it gone, or hang on its file system too.
   [[nodiscard]] bool remove_private_folder();
 
  private:

@@ -37,7 +37,7 @@ class ReadPace {
  private:
   static constexpr std::size_t kSmall = 2048;  // the C library's buffers are bigger
   static constexpr int kMany = 8;              // a few lines are passed on at once
-  // A pause that brought nothing more: whoever wrote waits for an answer. Times without another.
+  // A pause that brought nothing more: the writer waits for an answer. Times without another.
   static constexpr int kRest = 64;
 
   int small_ = 0;  // times in a row, about

@@ -67,7 +67,7 @@ class Node {
   [[nodiscard]] bool begun(int local_rank) const;
   // It must be heard no more, because it does what a client of PMI-1 does not.
   void refuse(int local_rank, std::string cause);
-  // A worker has ended with 0. Whoever has begun and not said that it is done may leave the others
+  // A worker has ended with 0. One that has begun (init) without its finalize may leave the others
   // waiting for ever, so that is a fault of its own.
   [[nodiscard]] std::optional<Fault> ended(int local_rank) const;
 

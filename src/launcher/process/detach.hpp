@@ -14,7 +14,7 @@ void detach(std::initializer_list<int> keep, const char* name);
 // In a child of such a process: all of it that is not inherited.
 void set_apart(std::initializer_list<int> keep, const char* name);
 
-// Should this process be stopped when its parent ends, or whoever is its parent after that, the
+// Should this process be stopped when its parent ends, or the one that adopts it then, the
 // kernel wakes it. The end of the thread that forked it does so, too, which harms nobody. Not for
 // the children of this process.
 void be_woken_by_parents_end();

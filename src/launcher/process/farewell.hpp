@@ -8,7 +8,7 @@
 
 namespace drun::process {
 
-// One who is told, and in which words; what they mean is the agent's business.
+// A receiver, and what it is sent; what that means is the agent's business.
 struct Words {
   std::string address;  // a sockaddr of a stream socket
   std::string bytes;
@@ -17,7 +17,7 @@ struct Words {
 struct Farewell {
   std::string address;  // as in Words; empty: nothing is to be said to a first one
   std::string bytes;
-  // Who may have taken the place of the first: they are told if that one does not take it.
+  // Stores that may have taken the place of the first: they are told if that one does not take it.
   std::vector<Words> others;
 
   [[nodiscard]] bool empty() const { return address.empty() && others.empty(); }

@@ -100,7 +100,7 @@ class GuardianLoop {
   // Nothing if it cannot be started; the agent is told.
   [[nodiscard]] std::optional<SpawnPlan> plan(Starting& starting, const Frame& frame, WorkerId& id);
   void fail(WorkerId id, int error, std::string attempted);
-  // The same, for who was to give something.
+  // As fail(), for a function that was to return something.
   std::nullopt_t refuse(WorkerId id, int error, std::string attempted);
   void take_started();
   void on_started(WorkerId id, const SpawnResult& result);

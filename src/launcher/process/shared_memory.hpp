@@ -33,7 +33,7 @@ class SharedMemory {
   // `keep`: patterns (fnmatch(3)) of names that are never removed.
   explicit SharedMemory(std::vector<std::string> keep, std::string folder = "/dev/shm");
 
-  // What is there now is not the workers', whoever opens it later.
+  // What is there now is not the workers', even if one opens it later.
   void begin();
   // Looks which of the new files the processes below `root` have; how many are known to be theirs.
   // Files of which nobody below has been found to have them are others', after some looks.

@@ -49,8 +49,8 @@ class Spawner {
   ~Spawner();
 
   // Returns when the program runs, or cannot: never, if the program's file system hangs. The child
-  // of a program that cannot run is not waited for: whoever collects this process's children gets
-  // it.
+  // of a program that cannot run is not waited for: the code that collects this process's children
+  // gets it.
   SpawnResult spawn(SpawnPlan plan);
   // The child of the spawn() that is under way; 0 while there is none. For any thread: no child can
   // be waited for before it is known here.

@@ -67,7 +67,7 @@ struct NodeEnd {
                                              const NodeEnd& node);
 // The same while the job runs.
 [[nodiscard]] std::string render_running_json();
-// Whether such a text says how a job ended: it does not run, and whoever wrote it knew.
+// Whether such a text says how a job ended: it does not run, and its writer knew.
 [[nodiscard]] bool tells_the_end(std::string_view report);
 
 }  // namespace drun::launcher

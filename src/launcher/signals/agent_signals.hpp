@@ -23,7 +23,7 @@ enum class SignalMeaning {
   Stacks,   // where the workers are; the job goes on
   Stop,
 };
-// `stopping`: one has asked to stop before. Whoever presses Ctrl-\ then is in a hurry.
+// `stopping`: one has asked to stop before. A user who presses Ctrl-\ then is in a hurry.
 [[nodiscard]] SignalMeaning meaning_of(int signal, const SignalChoices& choices,
                                        bool stopping = false);
 // Of a signal to stop: only this node is to go.

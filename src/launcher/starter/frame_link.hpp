@@ -17,7 +17,7 @@
 
 namespace drun::launcher {
 
-// Whoever hears nothing of the other side for so long takes it for gone. If the way is cut, the
+// A side that hears nothing of the other for so long takes it for gone. If the way is cut, the
 // starter should be the first to know: it can say so.
 inline constexpr std::chrono::seconds kSilenceLimitOfStarter{30};
 inline constexpr std::chrono::seconds kSilenceLimitOfEnd{45};

@@ -1,4 +1,4 @@
-// The last events of this agent, for who looks at the status page: as many as fit a few megabytes.
+// The last events of this agent, for the status page: as many as fit a few megabytes.
 // Pure.
 #pragma once
 

@@ -17,7 +17,8 @@ class JobWatch {
  public:
   static constexpr rendezvous::WatchId kWatch = 0xFFFFFFFE;  // the participant counts from 1
 
-  // What is done with a job's end, which takes back who had which place, and what was agreed on.
+  // When a job ends, its store drops the places and the agreement: take that over, or keep what
+  // was.
   enum class AtEnd { Follow, KeepWhatWas };
 
   // Each of several has its own number.

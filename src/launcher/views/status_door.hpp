@@ -1,5 +1,5 @@
-// Tells the agent's status, its job's and the stacks of its workers to whoever asks on this host
-// and is its user or root. Each caller gets one answer and is gone: none can hold more than a
+// Tells the agent's status, its job's and the stacks of its workers to programs that ask on this
+// host and is its user or root. Each caller gets one answer and is gone: none can hold more than a
 // descriptor, and that for a while.
 #pragma once
 
@@ -46,7 +46,7 @@ class StatusDoor {
   asio::steady_timer pause_;
   const std::string job_;
   const Answers answers_;
-  std::vector<std::weak_ptr<Caller>> callers_;  // who is told a longer answer
+  std::vector<std::weak_ptr<Caller>> callers_;  // that wait for a longer answer
 };
 
 }  // namespace drun::launcher

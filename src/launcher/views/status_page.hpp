@@ -1,5 +1,5 @@
-// --status-listen: the job's status for browsers, Prometheus and probes. Who has the job's token
-// may have it take stacks.
+// --status-listen: the job's status for browsers, Prometheus and probes. A
+// client with the job's token may have it take stacks.
 #pragma once
 
 #include <chrono>

@@ -19,7 +19,7 @@ class EndNotices {
  public:
   // The job's end is a time of day, by whose clock it is told; clocks of nodes agree well enough.
   using WallTime = std::chrono::system_clock::time_point;
-  // So long the workers have time to prepare before the user is told who has not.
+  // So long the workers have time to prepare before the user is told which have not.
   static constexpr std::chrono::seconds kPatience{10};
 
   // What to do now.

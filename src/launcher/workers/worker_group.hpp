@@ -48,7 +48,7 @@ class WorkerGroup {
   // Precondition: no workers are left of an earlier round. The guardian is asked for them as soon
   // as their files are made, and it is known where their peers can listen.
   void start(const rendezvous::Assignment& assignment, Time now);
-  // Those that the guardian was not asked for will not be.
+  // Cancels a start() that still prepares: the guardian is not asked for its workers any more.
   void call_off();
   // Ends them: the stop signal, the grace, SIGKILL; `stopped` follows, at once if nothing runs.
   [[nodiscard]] GroupNews stop(bool immediately, Time now);

@@ -50,7 +50,8 @@ class WorkerSupervisor {
   void kill() { supervision_.kill(); }
   // As Supervision's; all news comes later.
   void sweep();
-  // Waits for nothing that hangs any more: in about a second the news is that the guardian is lost.
+  // Waits for nothing that hangs any more: within about two seconds the news is that the
+  // guardian is lost.
   void give_up() { processes_.give_up(); }
   void end_round() { supervision_.end_round(); }
   void forward(int signal) { supervision_.forward(signal); }

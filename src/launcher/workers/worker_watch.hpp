@@ -1,4 +1,4 @@
-// Who is told what becomes of the workers of a node, one by one.
+// An interface for what must know of each worker of a node when it starts and ends.
 #pragma once
 
 #include "launcher/workers/worker.hpp"

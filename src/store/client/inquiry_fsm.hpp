@@ -37,8 +37,8 @@ struct Whereabouts {
 struct StoreNews {
   std::uint64_t generation = 0;  // 0: nothing
   std::uint16_t port = 0;        // of the store; 0: it was lost
-  // The store's, as others reach it; empty: it is on this machine, and they do as the one that is
-  // told.
+  // The store's, as others reach it. Empty: the store is on this machine; the server uses the
+  // address that this connection came from.
   std::string address{};
 
   bool operator==(const StoreNews&) const = default;

@@ -117,7 +117,7 @@ struct OpenSuccessor {
   std::uint32_t silent_ms = 0;  // since the client last confirmed anything to any store
 };
 struct Gone {
-  std::uint64_t generation = 0;  // the highest that the one who has gone had been called by
+  std::uint64_t generation = 0;  // the highest that had called the agent that has gone
   std::string_view job;
   Vote vote;
 };
@@ -127,7 +127,7 @@ inline constexpr const char* kOtherEndpoints = "it was given another --rdzv-endp
 
 // Of version 3. Where is the job's store? And what the asker knows of it.
 struct Find {
-  // An empty job: where a store is that whoever is asked knows of, if it holds nothing itself.
+  // An empty job: any store that the server knows of, if it holds no keys itself.
   std::uint64_t generation = 0;  // 0: it knows nothing, and the two below mean nothing
   std::string_view host;         // a numeric address
   std::uint16_t port = 0;        // 0: the job looks for a store to succeed that generation's
@@ -194,7 +194,7 @@ struct Changes {
 struct Counters {
   std::vector<std::pair<std::string_view, std::uint64_t>> counters;
 };
-// Answers a Pulse, and calls whoever has sent OpenSuccessor.
+// Answers a Pulse, and calls an agent that has sent OpenSuccessor.
 struct Pulsed {
   static constexpr std::uint32_t kNever = 0xFFFFFFFF;
 

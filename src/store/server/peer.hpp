@@ -75,7 +75,7 @@ class Peer : public TableClient, public SessionHolder, public Applicant {
   // nothing afterwards.
   void disconnect(Time now);
 
-  // What is to be sent, last of all; whoever sends it takes it off the front.
+  // What is to be sent, last of all; the sender takes what went off the front.
   [[nodiscard]] std::string& output() { return output_; }
   [[nodiscard]] const std::string& output() const { return output_; }
   // For people, never with a key or a value.

@@ -11,8 +11,8 @@ namespace drun::store {
 // microsecond, and are served in the turn in which they come. Some take milliseconds, for a few
 // bytes sent: a list of all keys, a long value, a change that many are told of. Of these there is
 // room in a turn for one, or for several that are not so long; the others wait for theirs in the
-// order in which they came, so that whoever asks for little waits for one of them at most, however
-// many there are.
+// order in which they came, so that a peer that asks for little waits for one of them at most,
+// however many there are.
 class Turn {
  public:
   // Work is counted in bytes, that a request has or its reply or others are told, and so many for

@@ -3,10 +3,11 @@
 
 namespace drun::store {
 
-// Whoever leaves it, for good or to be served, is found without a search: thousands may go at once.
+// One that leaves it, for good or to be served, is found without a search: thousands may go at
+// once.
 class TurnQueue {
  public:
-  // Who may wait in a queue, in one at a time. It leaves that when it goes.
+  // The base of what may wait in a queue, in one at a time. It leaves that with its destructor.
   class Waiter {
    public:
     Waiter() = default;
