@@ -18,8 +18,6 @@ namespace {
 
 spdlog::level::level_enum to_spdlog(Level level) {
   switch (level) {
-    case Level::Trace:
-      return spdlog::level::trace;
     case Level::Debug:
       return spdlog::level::debug;
     case Level::Info:

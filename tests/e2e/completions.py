@@ -68,7 +68,7 @@ CASES = (
     ("drun --rdzv-conf join_timeout=5,la", ["join_timeout=5,last_call_timeout="]),
     ("drun --rdzv-conf=join_timeout=5,is", ["join_timeout=5,is_host="]),
     ("drun --nnodes ", []),
-    ("drun-store --log-level ", ["debug", "error", "info", "trace", "warning"]),
+    ("drun-store --log-level ", ["error", "info", "warning"]),
     ("drun-store --log-level=w", ["warning"]),
     ("drun-store --port ", []),
     ("drunctl --print-completion b", ["bash"]),

@@ -9,7 +9,7 @@
 
 namespace drun::log {
 
-enum class Level { Trace, Debug, Info, Warning, Error, Off };
+enum class Level { Debug, Info, Warning, Error, Off };
 
 // `name` goes before each line ("drun", "drun-store"), and before that, with `times`, the local
 // time as RFC 3339 writes it. Until this is called, nothing below Warning is shown.

@@ -54,8 +54,8 @@ constexpr std::array kFlags{
 
     Flag{"legacy-clients", 0, "VERSION", "", kOwn, kOther, "2.1",
          "2.1: take all clients that open as torch 1.13 to 2.1 do for 2.1; default: told apart"},
-    Flag{"log-level", 0, "LEVEL", "warning", kOwn, kOther, "error warning info debug trace",
-         "error, warning, info, debug or trace"},
+    Flag{"log-level", 0, "LEVEL", "warning", kOwn, kOther, "error warning info",
+         "error, warning or info"},
     cli::help_flag(kOther),
     cli::version_flag(kOther),
     cli::completion_flag(kOther),
@@ -99,7 +99,7 @@ std::uint16_t parse_port_flag(const Setting& setting) {
 
 log::Level parse_level(const Setting& setting) {
   using enum log::Level;
-  constexpr std::array kLevels{Error, Warning, Info, Debug, Trace};
+  constexpr std::array kLevels{Error, Warning, Info};
   return kLevels.at(parse_choice(setting));
 }
 

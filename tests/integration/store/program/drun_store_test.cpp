@@ -194,7 +194,7 @@ TEST(DrunStoreTest, ServesWithItsStandardStreamsClosed) {
   test::TempDir directory;
   const test::ReservedPort port;
   const std::string command = "exec " + kDrunStore + " --bind 127.0.0.1 --port " +
-                              std::to_string(port.number()) + " --log-level trace <&- >&- 2>&-";
+                              std::to_string(port.number()) + " --log-level info <&- >&- 2>&-";
   DrunProcess store(test::Launch{{"/bin/sh", "-c", command}, {}, {}});
   const auto connect = [&] {
     return Client::connect(parse_endpoint(port.endpoint(), 0).value(),
@@ -365,6 +365,7 @@ TEST(DrunStoreTest, SaysInOneLineWhatItCannotDo) {
       {{"--max-value", "2048G"}, 2, "at most 1024G"},
       {{"--snapshto", "f"}, 2, "unknown flag '--snapshto'; did you mean --snapshot?"},
       {{"--log-level", "loud"}, 2, "--log-level 'loud'"},
+      {{"--log-level", "debug"}, 2, "--log-level 'debug'"},
       {{"--nonsense"}, 2, "unknown flag '--nonsense'"},
       {{"word"}, 2, "'word' is too much"},
   };
