@@ -138,8 +138,9 @@ constexpr cli::Program kProgram{
     .notes =
         "watch, jobs, delete-job and stats need drun's own store, and so do status and\n"
         "history with --endpoint; keys and barrier need that or torch 2.14. Exit codes:\n"
-        "0 done, 1 no, 2 usage, 124 the time is over, 125 the store cannot be reached or\n"
-        "has closed the connection.\n",
+        "0 done, 1 no, 2 usage, of status 3 the job waits or is ending its workers, 4 it\n"
+        "is not there, 124 the time is over, 125 the store cannot be reached or has\n"
+        "closed the connection.\n",
     .flags = kFlags,
     .commands = kCommands,
     .variables = kVariables,

@@ -322,7 +322,7 @@ TEST_F(DrunctlTest, WrongUsageIsOneLineAndExitCode2) {
     EXPECT_EQ(finished.out, "") << c.says;
   }
   EXPECT_EQ(ctl({"--help"}).code, 0);
-  EXPECT_THAT(ctl({"--help"}).out, HasSubstr("Exit codes"));
+  EXPECT_THAT(ctl({"--help"}).out, AllOf(HasSubstr("Exit codes"), HasSubstr("of status 3")));
   EXPECT_THAT(ctl({"--version"}).out, testing::StartsWith("drunctl "));
 }
 
