@@ -13,6 +13,7 @@
 #include <sstream>
 #include <system_error>
 
+#include "base/counted.hpp"
 #include "base/deadline.hpp"
 #include "base/log.hpp"
 #include "base/printable.hpp"
@@ -235,7 +236,7 @@ int delete_key(const Command& command) {
 void say_hidden(std::size_t count) {
   if (count == 0) return;
   log::info("{} not shown: --raw shows those without \"/\" before them",
-            count == 1 ? "1 key is" : std::to_string(count) + " keys are");
+            counted(count, "key is", "keys are"));
 }
 
 int keys(const Command& command) {
@@ -350,8 +351,7 @@ int jobs(const Command& command) {
     const std::string state = job.outcome         ? "ended"
                               : job.nodes.empty() ? "abandoned"
                                                   : std::string(jobs::name_of(job.round.phase));
-    const std::string agents =
-        std::to_string(job.nodes.size()) + (job.nodes.size() == 1 ? " agent" : " agents");
+    const std::string agents = counted(job.nodes.size(), "agent");
     const std::string end =
         job.outcome ? ", exit code " + std::to_string(job.outcome->exit_code) : "";
     std::vector<std::pair<std::string, std::int64_t>> numbers{

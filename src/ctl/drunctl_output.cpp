@@ -5,6 +5,7 @@
 #include <system_error>
 
 #include "base/base64.hpp"
+#include "base/counted.hpp"
 #include "base/json.hpp"
 #include "base/log.hpp"
 #include "base/printable.hpp"
@@ -56,8 +57,7 @@ std::string fitted(std::string_view lines, const ScreenSize& screen) {
     if (rows + 1 > screen.rows) {
       const auto left =
           std::count(lines.begin() + static_cast<std::ptrdiff_t>(kept), lines.end(), '\n');
-      return std::string(lines.substr(0, kept)) + "... " + std::to_string(left) +
-             (left == 1 ? " more line\n" : " more lines\n");
+      return std::string(lines.substr(0, kept)) + "... " + counted(left, "more line") + "\n";
     }
     if (rows + 2 <= screen.rows) kept = end;
     at = end;

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "base/atomic_file.hpp"
+#include "base/counted.hpp"
 #include "base/log.hpp"
 #include "base/printable.hpp"
 #include "cli/usage_error.hpp"
@@ -47,19 +48,15 @@ FileCount read_events(const std::string& path, LogReader& reader) {
   return reader.end_file();
 }
 
-std::string count_text(std::size_t count, const std::string& what) {
-  return std::to_string(count) + " " + what + (count == 1 ? "" : "s");
-}
-
 // What the picture lacks of a file.
 std::vector<std::string> notes_of(const std::string& path, const FileCount& count) {
   std::vector<std::string> notes;
   const std::string name = as_name(path);
   if (count.foreign > 0)
-    notes.push_back(name + ": " + count_text(count.foreign, "line") + " without an event left out");
+    notes.push_back(name + ": " + counted(count.foreign, "line") + " without an event left out");
   if (count.torn) notes.push_back(name + ": its last line is cut off");
   if (count.repeated > 0)
-    notes.push_back(name + ": " + count_text(count.repeated, "event") + " seen before left out");
+    notes.push_back(name + ": " + counted(count.repeated, "event") + " seen before left out");
   return notes;
 }
 

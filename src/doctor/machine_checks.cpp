@@ -16,6 +16,7 @@
 #include "base/addresses.hpp"
 #include "base/file_descriptor.hpp"
 #include "base/printable.hpp"
+#include "base/size_text.hpp"
 #include "base/small_file.hpp"
 #include "base/tcp_calls.hpp"
 #include "base/trimmed.hpp"
@@ -49,8 +50,8 @@ Check judge_name(const MachineState& state) {
 }
 
 Check judge_shm(const MachineState& state) {
-  const std::string size = facts::size_text(state.shm_bytes);
-  const std::string left = facts::size_text(state.shm_free) + " of " + size + " are free";
+  const std::string size = size_text(state.shm_bytes);
+  const std::string left = size_text(state.shm_free) + " of " + size + " are free";
   if (state.shm_bytes < kLeastShm)
     return warned("/dev/shm", size + " are few for NCCL and data loaders",
                   "give the container more: --shm-size, --ipc host, or an emptyDir of memory");
@@ -60,7 +61,7 @@ Check judge_shm(const MachineState& state) {
 }
 
 Check judge_locked_memory(const MachineState& state) {
-  const std::string limit = facts::size_text(state.locked_memory);
+  const std::string limit = size_text(state.locked_memory);
   if (state.has_rdma && state.locked_memory != RLIM_INFINITY)
     return warned("locked memory", "RDMA may lock " + limit + " only",
                   "ulimit -l unlimited where drun is started; in a container --ulimit memlock=-1");
@@ -170,7 +171,7 @@ Check check_disk(const std::string& folder) {
       1, std::chrono::duration_cast<std::chrono::microseconds>(took).count());
   const std::uint64_t speed = kTried / static_cast<std::uint64_t>(microseconds);
   const std::string text =
-      place + ": " + std::to_string(speed) + " MB/s, " + facts::size_text(left) + " are free";
+      place + ": " + std::to_string(speed) + " MB/s, " + size_text(left) + " are free";
   if (left < kLeastFree) return warned("disk", text, "make room");
   if (speed < kSlowDisk) return warned("disk", text, "TMPDIR names another folder");
   return passed("disk", text);
@@ -186,7 +187,7 @@ Check check_memory() {
       if (words[i] != (pattern ^ i))
         return failed("memory", "a word came back changed", "do not use this machine");
   }
-  return passed("memory", facts::size_text(kTried) + " came back as they were");
+  return passed("memory", size_text(kTried) + " came back as they were");
 }
 
 }  // namespace drun::doctor

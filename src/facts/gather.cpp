@@ -23,6 +23,7 @@
 #include "base/file_worker.hpp"
 #include "base/fnv1a.hpp"
 #include "base/hex.hpp"
+#include "base/size_text.hpp"
 #include "base/small_file.hpp"
 #include "base/split.hpp"
 #include "base/trimmed.hpp"
@@ -243,18 +244,6 @@ void gather_program(const Question& question, Sheet& sheet) {
 }
 
 }  // namespace
-
-std::string size_text(std::uint64_t bytes) {
-  if (bytes == RLIM_INFINITY) return "unlimited";
-  constexpr std::array kUnits{"B", "KiB", "MiB", "GiB", "TiB"};
-  std::size_t unit = 0;
-  // Two digits at least: nodes of one kind are not told apart by a rounding.
-  while (bytes >= 10'240 && unit + 1 < kUnits.size()) {
-    bytes = (bytes + 512) / 1024;
-    ++unit;
-  }
-  return std::to_string(bytes) + " " + kUnits.at(unit);
-}
 
 int mtu_at(const std::string& address) {
   const std::string name = interface_with(address);

@@ -29,9 +29,6 @@ struct Question {
 
 [[nodiscard]] Sheet gather(const Question& question);
 
-// "16 GiB", "64 MiB", "unlimited" (RLIM_INFINITY); rounded to a whole unit.
-[[nodiscard]] std::string size_text(std::uint64_t bytes);
-
 // Of the interface with this address; 0: not known. No file is asked.
 [[nodiscard]] int mtu_at(const std::string& address);
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <string_view>
 
+#include "base/counted.hpp"
 #include "base/duration_text.hpp"
 #include "base/printable.hpp"
 #include "base/utc_text.hpp"
@@ -11,10 +12,6 @@ namespace drun::jobs {
 namespace {
 
 using rendezvous::PastRound;
-
-std::string how_long(std::int64_t from, std::int64_t to) {
-  return describe_duration(to - from);
-}
 
 std::string name_of_round(const PastRound& round) {
   return "  round " + std::to_string(round.number) + ": ";
@@ -25,29 +22,26 @@ std::string restart_of(const PastRound& round) {
   return round.restart > 0 ? ", restart " + std::to_string(round.restart) : "";
 }
 
-std::string count(int number, std::string_view what) {
-  return std::to_string(number) + " " + std::string(what) + (number == 1 ? "" : "s");
-}
-
 // `abandoned`: its job has nobody any more who would say what becomes of it.
 std::string line_of(const PastRound& round, bool abandoned, std::int64_t now_ms) {
-  std::string text = name_of_round(round) + count(round.nodes, "node") + ", " +
-                     count(round.world_size, "rank") + ", from " +
+  std::string text = name_of_round(round) + counted(round.nodes, "node") + ", " +
+                     counted(round.world_size, "rank") + ", from " +
                      utc_clock_text(round.began_ms, true);
-  if (round.waited_ms > 0) text += " after " + how_long(round.waited_ms, round.began_ms);
+  if (round.waited_ms > 0) text += " after " + describe_duration(round.began_ms - round.waited_ms);
   const std::int64_t stopped = round.stopping_ms > 0 ? round.stopping_ms : round.ended_ms;
   if (stopped == 0)
     return text +
            (abandoned ? "; nobody knows its end"
-                      : "; runs for " + how_long(round.began_ms, now_ms)) +
+                      : "; runs for " + describe_duration(now_ms - round.began_ms)) +
            "\n";
-  text += "; ran " + how_long(round.began_ms, stopped);
+  text += "; ran " + describe_duration(stopped - round.began_ms);
   if (round.stopping_ms > 0) {
     text += "; " + escaped(round.reason);
     if (round.ended_ms > 0)
-      text += "; stopped in " + how_long(round.stopping_ms, round.ended_ms) + restart_of(round);
+      text += "; stopped in " + describe_duration(round.ended_ms - round.stopping_ms) +
+              restart_of(round);
     else if (!abandoned)
-      text += "; stops for " + how_long(round.stopping_ms, now_ms);
+      text += "; stops for " + describe_duration(now_ms - round.stopping_ms);
   }
   return text + "\n";
 }
@@ -61,8 +55,8 @@ std::string stops_text(const JobView& job, std::size_t most) {
     if (round->stopping_ms == 0 || round->ended_ms == 0) continue;
     --most;
     text += name_of_round(*round) + "stopped at " + utc_clock_text(round->stopping_ms, true) +
-            " after " + how_long(round->began_ms, round->stopping_ms) + restart_of(*round) + ": " +
-            escaped(round->reason) + "\n";
+            " after " + describe_duration(round->stopping_ms - round->began_ms) +
+            restart_of(*round) + ": " + escaped(round->reason) + "\n";
   }
   return text;
 }

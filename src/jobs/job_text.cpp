@@ -6,6 +6,7 @@
 #include <string_view>
 #include <vector>
 
+#include "base/counted.hpp"
 #include "base/duration_text.hpp"
 #include "base/folded_names.hpp"
 #include "base/printable.hpp"
@@ -26,17 +27,13 @@ constexpr std::size_t kMostNotes = 8;    // lines of single nodes
 constexpr std::size_t kLongestNote = 300;
 constexpr std::string_view kMissing = "missing";  // a state of AbsentNode
 
-std::string plural(int count, const std::string& what) {
-  return std::to_string(count) + " " + what + (count == 1 ? "" : "s");
-}
-
 std::string head(const JobView& job) {
   std::string text = "job " + escaped(job.id) + ": " + std::string(name_of(job.state));
   if (job.outcome) {
     text += ", exit code " + std::to_string(job.outcome->exit_code);
   } else if (rendezvous::is_alive(job.round.phase) && job.state != JobState::Abandoned) {
-    text += ", round " + std::to_string(job.round.number) + ": " + plural(job.round.nodes, "node") +
-            ", " + plural(job.round.world_size, "rank");
+    text += ", round " + std::to_string(job.round.number) + ": " +
+            counted(job.round.nodes, "node") + ", " + counted(job.round.world_size, "rank");
   } else if (!job.nnodes.empty()) {
     text += ", --nnodes " + escaped(job.nnodes);
   }
@@ -182,7 +179,7 @@ std::string notes(const JobView& job) {
   };
   std::for_each(job.nodes.begin(), job.nodes.end(), add);
   std::for_each(job.absent.begin(), job.absent.end(), add);
-  if (more > 0) text += "  and " + plural(static_cast<int>(more), "other") + "\n";
+  if (more > 0) text += "  and " + counted(more, "other") + "\n";
   return text;
 }
 
@@ -202,7 +199,7 @@ std::string text_of(const JobView& job, std::int64_t now_ms) {
     text += line("restarts",
                  std::to_string(round.restart_count) + " of " + std::to_string(job.max_restarts));
   text += stops_text(job, kMostStops);
-  if (round.losses > 0) text += line("nodes lost", plural(round.losses, "round"));
+  if (round.losses > 0) text += line("nodes lost", counted(round.losses, "round"));
   if (job.outcome || job.state == JobState::Abandoned) return text;
   if (round.since_ms > 0 && now_ms > 0)
     text += line("since", utc_clock_text(round.since_ms, true) + " (" +

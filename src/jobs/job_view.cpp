@@ -5,6 +5,7 @@
 #include <tuple>
 #include <utility>
 
+#include "base/counted.hpp"
 #include "base/whole_number.hpp"
 #include "rendezvous/keys.hpp"
 #include "rendezvous/messages.hpp"
@@ -126,8 +127,7 @@ void add_missing(const Papers& papers, JobView& job) {
 
 // `there`: other agents of its host, where there were `before` of them.
 std::string lost_text(int times, int there, int before) {
-  std::string text =
-      "lost in " + std::to_string(times) + (times == 1 ? " round" : " rounds") + ", and not back";
+  std::string text = "lost in " + counted(times, "round") + ", and not back";
   if (there > 0)
     text += ": " + std::to_string(there) + " of " + std::to_string(before) + " agents are there";
   return text;

@@ -5,9 +5,11 @@
 #include <limits>
 #include <system_error>
 
+#include "base/counted.hpp"
 #include "base/duration_text.hpp"
 #include "base/json.hpp"
 #include "base/printable.hpp"
+#include "base/size_text.hpp"
 
 namespace drun::jobs {
 namespace {
@@ -17,23 +19,6 @@ using nlohmann::ordered_json;
 constexpr std::size_t kMostRanks = 16'384;  // of a node, as of a member's document
 constexpr std::size_t kMostOutliers = 8;
 constexpr std::size_t kFields = 6;  // of a rank
-
-// 350 as "350 KiB", 3'500 as "3.4 MiB".
-std::string size_text(std::int64_t kib) {
-  constexpr std::array kUnits{" KiB", " MiB", " GiB", " TiB"};
-  if (kib < 1'024) return std::to_string(kib) + kUnits[0];
-  std::size_t unit = 0;
-  std::int64_t tenths = kib;
-  for (tenths *= 10; tenths >= 10'240 && unit + 1 < kUnits.size(); ++unit)
-    tenths /= 1'024;
-  std::string text = std::to_string(tenths / 10);
-  if (tenths < 1'000) text += "." + std::to_string(tenths % 10);
-  return text + kUnits.at(unit);
-}
-
-std::string time_text(std::int64_t milliseconds) {
-  return describe_duration(milliseconds);
-}
 
 std::string count_text(std::int64_t count) {
   return std::to_string(count);
@@ -48,10 +33,10 @@ struct Resource {
 };
 constexpr std::int64_t kNotableKib = 64 * 1'024;
 constexpr std::array kResources{
-    Resource{"CPU time", &RankUsage::cpu_ms, time_text, 1'000},
-    Resource{"peak memory", &RankUsage::peak_kib, size_text, kNotableKib},
-    Resource{"read from storage", &RankUsage::read_kib, size_text, kNotableKib},
-    Resource{"written to storage", &RankUsage::written_kib, size_text, kNotableKib},
+    Resource{"CPU time", &RankUsage::cpu_ms, describe_duration, 1'000},
+    Resource{"peak memory", &RankUsage::peak_kib, size_text_of_kib, kNotableKib},
+    Resource{"read from storage", &RankUsage::read_kib, size_text_of_kib, kNotableKib},
+    Resource{"written to storage", &RankUsage::written_kib, size_text_of_kib, kNotableKib},
     Resource{"context switches", &RankUsage::switches, count_text, 10'000},
 };
 
@@ -169,8 +154,7 @@ std::vector<std::string> usage_table(const std::vector<NodeUsage>& nodes, std::s
       entries.push_back({&rank, &node});
   }
   if (entries.empty()) return {};
-  std::string head =
-      "usage of " + std::to_string(entries.size()) + (entries.size() == 1 ? " rank" : " ranks");
+  std::string head = "usage of " + counted(entries.size(), "rank");
   if (entries.size() < ranks) head += " of " + std::to_string(ranks);
   const bool several = entries.size() > 1;
   std::vector<std::vector<std::string>> rows;

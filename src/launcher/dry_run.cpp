@@ -4,6 +4,7 @@
 #include <map>
 #include <vector>
 
+#include "base/counted.hpp"
 #include "base/printable.hpp"
 #include "base/shell_quote.hpp"
 #include "launcher/hosts/group_plan.hpp"
@@ -130,7 +131,7 @@ std::string head(const Options& options, const Plan& plan) {
   text += std::to_string(plan.nodes);
   if (plan.elastic && options.node_step > 1)
     text += " in steps of " + std::to_string(options.node_step);
-  text += ", " + std::to_string(workers) + (workers == 1 ? " worker" : " workers") + " each";
+  text += ", " + counted(workers, "worker") + " each";
   if (static_cast<int>(plan.here.size()) < plan.nodes)
     text += " (if all nodes are started like this one)";
   text += "\nmeet at:  ";

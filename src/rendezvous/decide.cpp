@@ -11,6 +11,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/counted.hpp"
 #include "base/deadline.hpp"
 #include "base/fnv1a.hpp"
 #include "base/folded_names.hpp"
@@ -620,9 +621,8 @@ void preparing(Context& c) {
   c.round().master = rendezvous::master(document.assignment);
   c.round().reason.clear();
   c.decision.plan = s.plan;
-  c.log(round_name(c.round()) + ": " + std::to_string(c.round().nodes) +
-        (c.round().nodes == 1 ? " node, " : " nodes, ") + std::to_string(c.round().world_size) +
-        (c.round().world_size == 1 ? " rank: " : " ranks: ") + rank_map(s, s.plan) +
+  c.log(round_name(c.round()) + ": " + counted(c.round().nodes, "node") + ", " +
+        counted(c.round().world_size, "rank") + ": " + rank_map(s, s.plan) +
         beyond_the_step_text(c.config, s.ready - c.round().nodes));
   log_taken_in(c);
 }

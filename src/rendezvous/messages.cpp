@@ -7,6 +7,7 @@
 #include <map>
 #include <set>
 
+#include "base/counted.hpp"
 #include "base/duration_text.hpp"
 #include "base/folded_names.hpp"
 #include "base/number_ranges.hpp"
@@ -237,8 +238,8 @@ std::string taken_in_text(const std::string& host, const Assignment& place) {
 
 std::string beyond_the_step_text(const Config& config, int spares) {
   if (config.node_step == 1 || spares <= 0) return "";
-  return "; " + std::to_string(spares) + (spares == 1 ? " spare waits" : " spares wait") +
-         " (steps of " + std::to_string(config.node_step) + ")";
+  return "; " + counted(spares, "spare waits", "spares wait") + " (steps of " +
+         std::to_string(config.node_step) + ")";
 }
 
 std::string refused_text(const State& state) {

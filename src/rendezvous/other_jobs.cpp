@@ -2,6 +2,7 @@
 
 #include <cstddef>
 
+#include "base/counted.hpp"
 #include "rendezvous/messages.hpp"
 
 namespace drun::rendezvous {
@@ -50,8 +51,8 @@ std::string OtherJobs::text() const {
   for (const auto& [id, tickets] : members_) {
     if (!text.empty()) text += ", ";
     if (shown++ == kMaxNames) return text + "...";
-    text += "'" + unescape_id(id).substr(0, kMaxName) + "' (" + std::to_string(tickets.size()) +
-            (tickets.size() == 1 ? " node)" : " nodes)");
+    text +=
+        "'" + unescape_id(id).substr(0, kMaxName) + "' (" + counted(tickets.size(), "node") + ")";
   }
   return text;
 }

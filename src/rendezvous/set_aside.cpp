@@ -5,6 +5,7 @@
 #include <string_view>
 #include <utility>
 
+#include "base/counted.hpp"
 #include "base/exit_codes.hpp"
 
 namespace drun::rendezvous {
@@ -105,9 +106,8 @@ std::string why_aside(const State& state, const Config& config, const RoundDocum
     if (each.ticket == ticket && !each.cleared) return each.why;
   if (const auto cost = round.costs.find(ticket);
       cost != round.costs.end() && failed_by_itself(state, config, round, ticket, cost->second))
-    return "its workers failed first in " + std::to_string(cost->second.restarts) +
-           (cost->second.restarts == 1 ? " round" : " rounds") + ", last rank " +
-           std::to_string(cost->second.rank) + ": " + cost->second.cause;
+    return "its workers failed first in " + counted(cost->second.restarts, "round") +
+           ", last rank " + std::to_string(cost->second.rank) + ": " + cost->second.cause;
   if (const auto lost = round.lost_hosts.find(host);
       lost != round.lost_hosts.end() && lost->second >= config.exclude_after)
     return "it was lost " + std::to_string(lost->second) + " times";

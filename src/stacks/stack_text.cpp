@@ -6,6 +6,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/counted.hpp"
 #include "base/duration_text.hpp"
 #include "base/folded_names.hpp"
 #include "base/printable.hpp"
@@ -16,10 +17,6 @@ namespace {
 constexpr std::size_t kMostHostGroups = 12;
 constexpr std::size_t kMostRankRanges = 16;
 constexpr std::size_t kMostRows = 16;
-
-std::string counted(std::size_t number, std::string_view what) {
-  return std::to_string(number) + " " + std::string(what) + (number == 1 ? "" : "s");
-}
 
 std::string ranks_of(std::vector<NumberRange> ranks) {
   const bool more = ranks.size() > kMostRankRanges;

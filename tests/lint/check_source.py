@@ -59,7 +59,7 @@ ARROWS = {
                         "launcher/process launcher/report launcher/signals launcher/workers rendezvous timeline",
     "launcher/job_stacks": "base launcher/look launcher/options launcher/output launcher/page launcher/telling "
                            "launcher/workers rendezvous secure stacks",
-    "launcher/watch": "base facts hang launcher/devices launcher/look launcher/output launcher/process "
+    "launcher/watch": "base hang launcher/devices launcher/look launcher/output launcher/process "
                       "launcher/telling launcher/workers rendezvous status",
     "launcher/views": "base jobs launcher/job_stacks launcher/options launcher/page launcher/process launcher/report "
                       "launcher/telling launcher/workers rendezvous status",

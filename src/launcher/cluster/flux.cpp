@@ -1,4 +1,5 @@
 // Flux. It numbers the tasks, and has no list of nodes in the environment.
+#include "base/counted.hpp"
 #include "base/whole_number.hpp"
 #include "launcher/cluster/variables.hpp"
 
@@ -18,7 +19,7 @@ std::optional<Allocation> flux(const Variables& variables) {
     const std::string number = std::to_string(nodes);
     allocation.refusal =
         "flux run started several tasks on a node (" + variables.shown("FLUX_JOB_SIZE") + " on " +
-        number + (nodes == 1 ? " node" : " nodes") +
+        counted(nodes, "node") +
         "), but one drun starts all workers of a node; start one on each: flux run -N " + number +
         " -n " + number + " --exclusive drun ...";
   }

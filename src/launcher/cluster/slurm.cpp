@@ -7,6 +7,7 @@
 #include <string_view>
 #include <utility>
 
+#include "base/counted.hpp"
 #include "base/process_files.hpp"
 #include "base/split.hpp"
 #include "base/whole_number.hpp"
@@ -190,8 +191,8 @@ bool are_left_over(const Variables& variables) {
 std::string why_not_ours(const Variables& variables, const std::vector<std::string>& hosts,
                          const std::string& nodes) {
   if (std::to_string(hosts.size()) != nodes)
-    return variables.shown("SLURM_STEP_NODELIST") + " names " + std::to_string(hosts.size()) +
-           (hosts.size() == 1 ? " node" : " nodes") + ", and SLURM_STEP_NUM_NODES is " + nodes;
+    return variables.shown("SLURM_STEP_NODELIST") + " names " + counted(hosts.size(), "node") +
+           ", and SLURM_STEP_NUM_NODES is " + nodes;
   const auto own = variables.find("SLURMD_NODENAME");
   if (own && std::find(hosts.begin(), hosts.end(), *own) == hosts.end())
     return variables.shown("SLURM_STEP_NODELIST") + " lacks this node, " +

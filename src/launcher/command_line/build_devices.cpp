@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 
+#include "base/counted.hpp"
 #include "base/trimmed.hpp"
 #include "cli/usage_error.hpp"
 #include "launcher/command_line/build.hpp"
@@ -64,8 +65,7 @@ void note_a_number_for_a_count(const cli::GivenFlags& flags, Options& options) {
   const std::string value = std::to_string(*number);
   options.notes.push_back(setting->shown + " " + value + " takes the GPU with the number " + value +
                           ", as --gpu-ids " + value + " does; --nproc-per-node " + value +
-                          " starts " + value + (*number == 1 ? " worker" : " workers") +
-                          ", each with a GPU of its own");
+                          " starts " + counted(*number, "worker") + ", each with a GPU of its own");
 }
 
 PlacementRequest read_request(const cli::GivenFlags& flags, Options& options) {

@@ -1,4 +1,5 @@
 // --replica-groups: how many worlds the job is, and which of them is this drun's.
+#include "base/counted.hpp"
 #include "base/split.hpp"
 #include "cli/usage_error.hpp"
 #include "drun/base/endpoint.hpp"
@@ -25,9 +26,7 @@ int group_of(const cli::Setting& rank, const Options& options) {
   const int number = parse_integer(rank, 0, 1'000'000);
   if (number >= nodes)
     refuse(rank, "the ranks of " + std::to_string(options.replica_groups) + " groups of " +
-                     std::to_string(options.max_nodes) +
-                     (options.max_nodes == 1 ? " node are 0 to " : " nodes are 0 to ") +
-                     std::to_string(nodes - 1));
+                     counted(options.max_nodes, "node") + " are 0 to " + std::to_string(nodes - 1));
   return number / options.max_nodes;
 }
 

@@ -5,6 +5,7 @@
 #include <set>
 #include <utility>
 
+#include "base/counted.hpp"
 #include "base/cpu_list.hpp"
 #include "launcher/devices/device_request.hpp"
 
@@ -33,10 +34,6 @@ std::string name_of(NumaBinding binding) {
 
 Error refused(const BindingInput& input, const std::string& why) {
   return refused(DeviceFlag::NumaBinding, " " + name_of(input.binding) + ": " + why);
-}
-
-std::string counted(std::size_t count, const char* noun) {
-  return std::to_string(count) + " " + noun + (count == 1 ? "" : "s");
 }
 
 Groups group_by(const Cpus& cpus, int TopologyCpu::*key) {
@@ -234,8 +231,7 @@ Result<std::vector<WorkerBinding>> bind_workers(const BindingInput& input) {
 std::string describe(const WorkerBinding& binding) {
   if (binding.cpus.empty()) return "any CPU";
   std::string result = binding.cpus.size() == 1 ? "CPU " : "CPUs ";
-  result += format_cpu_list(binding.cpus) + " (" +
-            counted(static_cast<std::size_t>(binding.cores), "core") + ")";
+  result += format_cpu_list(binding.cpus) + " (" + counted(binding.cores, "core") + ")";
   if (!binding.memory_nodes.empty()) {
     result += binding.memory_nodes.size() == 1 ? " of NUMA node " : " of NUMA nodes ";
     result += format_cpu_list(binding.memory_nodes);

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "base/counted.hpp"
 #include "base/cpu_list.hpp"
 #include "base/small_file.hpp"
 #include "launcher/devices/device_masks.hpp"
@@ -69,8 +70,7 @@ std::string describe(const WorkerPlacement& worker, const WorkerBinding& binding
     result += (allowed.size() == 1 ? "CPU " : "CPUs ") + format_cpu_list(allowed) + " (not bound)";
   }
   if (worker.threads) {
-    result += "; " + std::to_string(*worker.threads) +
-              (*worker.threads == 1 ? " OpenMP thread" : " OpenMP threads");
+    result += "; " + counted(*worker.threads, "OpenMP thread");
   }
   return result;
 }

@@ -1,5 +1,6 @@
 #include "launcher/local_nodes/group_ends.hpp"
 
+#include "base/counted.hpp"
 #include "base/exit_codes.hpp"
 
 namespace drun::launcher {
@@ -36,9 +37,7 @@ ChildEnds::Consequence GroupEnds::on_end(std::size_t child, const process::ExitS
 std::string GroupEnds::group_line(std::size_t group, const process::ExitStatus& status) const {
   return name(group) + " of " + std::to_string(groups_) + " has failed for good (" + how(status) +
          ")" +
-         (groups_left_ == 0   ? ""
-          : groups_left_ == 1 ? "; 1 group goes on"
-                              : "; " + std::to_string(groups_left_) + " groups go on");
+         (groups_left_ == 0 ? "" : "; " + counted(groups_left_, "group goes on", "groups go on"));
 }
 
 std::string GroupEnds::name(std::size_t child) const {

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "base/counted.hpp"
 #include "base/ink.hpp"
 #include "base/number_ranges.hpp"
 #include "base/trimmed.hpp"
@@ -109,7 +110,7 @@ std::vector<std::string> without_repetition(std::vector<std::string> tail,
 }
 
 std::string left_out(std::size_t count) {
-  return "... " + std::to_string(count) + (count == 1 ? " line" : " lines") + " left out";
+  return "... " + counted(count, "line") + " left out";
 }
 
 // The first few lines and the last ones: at most `most` lines in all, the mark included.
@@ -205,9 +206,7 @@ std::vector<std::string> describe_others(const rendezvous::FailureSummary& root)
       line += ": " + harmless_line(group.last_words, kHeadlineLimit);
     lines.push_back(std::move(line));
   }
-  if (root.unlisted > 0)
-    lines.push_back(std::to_string(root.unlisted) +
-                    (root.unlisted == 1 ? " more rank" : " more ranks"));
+  if (root.unlisted > 0) lines.push_back(counted(root.unlisted, "more rank"));
   return lines;
 }
 

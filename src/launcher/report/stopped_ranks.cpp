@@ -1,5 +1,6 @@
 #include "launcher/report/stopped_ranks.hpp"
 
+#include "base/counted.hpp"
 #include "base/duration_text.hpp"
 #include "base/number_ranges.hpp"
 
@@ -17,8 +18,8 @@ std::string killed_text(const StoppedRanks& stopped) {
     return ranks_text(stopped.killed) + fate(stopped, stopped.killed.size() == 1);
   const auto count = stopped.others_killed;
   if (count == 0) return "";
-  return std::to_string(count) + (count == 1 ? " process" : " processes") +
-         " that the workers had started" + fate(stopped, count == 1);
+  return counted(count, "process", "processes") + " that the workers had started" +
+         fate(stopped, count == 1);
 }
 
 std::string silence_text(const StoppedRanks& stopped, bool one) {

@@ -7,6 +7,7 @@
 #include <system_error>
 #include <utility>
 
+#include "base/counted.hpp"
 #include "base/folded_names.hpp"
 #include "base/log.hpp"
 #include "base/printable.hpp"
@@ -202,9 +203,7 @@ void Starter::begin() {
     names.push_back(remote.name);
     order(host);
   }
-  log::info("started on {}: {}{}",
-            names.size() == 1 ? "1 host" : std::to_string(names.size()) + " hosts",
-            folded_names(names, kMostNamed),
+  log::info("started on {}: {}{}", counted(names.size(), "host"), folded_names(names, kMostNamed),
             meeting_.place.empty() ? "" : ", meeting at " + meeting_.place);
   for (std::size_t host = 0; host < remotes_.size(); ++host)
     try_again_later(host);  // those that were missing

@@ -3,8 +3,9 @@
 #include <algorithm>
 #include <cstddef>
 
+#include "base/counted.hpp"
 #include "base/duration_text.hpp"
-#include "facts/gather.hpp"
+#include "base/size_text.hpp"
 
 namespace drun::launcher {
 namespace {
@@ -21,8 +22,8 @@ std::string swept_text(const process::SharedMemory::Swept& swept) {
   for (std::size_t i = 0; i < std::min(count, kMostNames); ++i)
     names += (i == 0 ? "" : ", ") + swept.names[i];
   if (count > kMostNames) names += ", ...";
-  return "removed " + std::to_string(count) + (count == 1 ? " file (" : " files (") +
-         facts::size_text(swept.bytes) + ") that the workers left in /dev/shm: " + names;
+  return "removed " + counted(count, "file") + " (" + size_text(swept.bytes) +
+         ") that the workers left in /dev/shm: " + names;
 }
 
 GpuNote gpu_note(const GpuAnswer& answer, std::chrono::milliseconds waited,

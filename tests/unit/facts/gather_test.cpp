@@ -147,14 +147,6 @@ TEST(GatherTest, TakesTheWorkersLimitOfOpenFiles) {
   EXPECT_EQ(gather(question).at("nofile"), "1234");
 }
 
-TEST(GatherTest, WritesSizesInWholeUnits) {
-  EXPECT_EQ(size_text(0), "0 B");
-  EXPECT_EQ(size_text(64ULL << 20U), "64 MiB");
-  EXPECT_EQ(size_text((64ULL << 30U) - 12'345), "64 GiB");
-  EXPECT_EQ(size_text(8ULL << 20U), "8192 KiB");
-  EXPECT_EQ(size_text(RLIM_INFINITY), "unlimited");
-}
-
 // The node that others meet at by a name is known by that name.
 TEST(GatherTest, ItsNetworkIsFoundByANameToo) {
   Question question;
