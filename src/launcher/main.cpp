@@ -12,6 +12,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/argv.hpp"
 #include "base/environment_variable.hpp"
 #include "base/exit_codes.hpp"
 #include "base/log.hpp"
@@ -86,14 +87,12 @@ int start_all(const drun::launcher::Options& options) {
 // This process becomes the command that starts drun elsewhere. The exit code if it cannot.
 int become(const drun::launcher::Options& options) {
   std::string line;
-  std::vector<char*> words;
   for (const std::string& word : options.instead) {
     if (options.dry_run && word == "--dry-run") continue;
     line += (line.empty() ? "" : " ") + drun::shell_quoted(word);
-    words.push_back(const_cast<char*>(word.c_str()));
   }
-  words.push_back(nullptr);
   if (options.dry_run) return print(line + "\n");
+  const std::vector<char*> words = drun::argv_of(options.instead);
   ::putenv(const_cast<char*>(options.instead_mark.c_str()));
   ::execvp(words.front(), words.data());
   const int error = errno;

@@ -7,6 +7,7 @@
 #include <csignal>
 #include <string_view>
 
+#include "base/argv.hpp"
 #include "base/pidfd.hpp"
 #include "base/poll_until.hpp"
 #include "launcher/process/clean_spawn.hpp"
@@ -23,9 +24,8 @@ std::string_view name_of_variable(std::string_view entry) {
 
 // `first` wins over what this process has.
 std::vector<char*> merged_environment(const std::vector<std::string>& first) {
-  std::vector<char*> result;
-  for (const std::string& entry : first)
-    result.push_back(const_cast<char*>(entry.c_str()));
+  std::vector<char*> result = argv_of(first);
+  result.pop_back();  // the null goes behind the others
   for (char** own = ::environ; own != nullptr && *own != nullptr; ++own) {
     bool hidden = false;
     for (const std::string& entry : first)

@@ -5,6 +5,8 @@
 #include <spawn.h>
 #include <unistd.h>
 
+#include "base/argv.hpp"
+
 namespace drun::process {
 namespace {
 
@@ -49,10 +51,7 @@ class SpawnSettings {
 
 Result<pid_t> spawn_clean(const CleanSpawn& how, const std::string& what) {
   const SpawnSettings settings(how);
-  std::vector<char*> words;
-  for (const std::string& argument : how.arguments)
-    words.push_back(const_cast<char*>(argument.c_str()));
-  words.push_back(nullptr);
+  const std::vector<char*> words = argv_of(how.arguments);
   pid_t child = 0;
   const int failure =
       ::posix_spawnp(&child, how.file.c_str(), &settings.actions, &settings.attributes,

@@ -1,9 +1,7 @@
 #include "launcher/starter/remote_end.hpp"
 
 #include <fcntl.h>
-#include <netinet/in.h>
 #include <sys/prctl.h>
-#include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -27,6 +25,8 @@
 #include <asio/steady_timer.hpp>
 
 #include "base/addresses.hpp"
+#include "base/argv.hpp"
+#include "base/bound_port.hpp"
 #include "base/environment_variable.hpp"
 #include "base/file_descriptor.hpp"
 #include "base/pidfd.hpp"
@@ -52,39 +52,6 @@ using std::chrono::milliseconds;
 constexpr milliseconds kLastOutput{1'000};  // of an agent that has ended
 constexpr std::size_t kSecret = 20;         // letters and digits
 
-// A port that is free on all interfaces, and stays so while the descriptor is open: the agent may
-// bind it only afterwards.
-struct FreePort {
-  FileDescriptor holder;
-  std::string number;  // empty: there is none
-};
-
-FreePort find_free_port() {
-  FreePort port{FileDescriptor(::socket(AF_INET6, SOCK_STREAM | SOCK_CLOEXEC, 0)), ""};
-  sockaddr_in6 any6{};
-  any6.sin6_family = AF_INET6;
-  const int off = 0;
-  ::setsockopt(port.holder.get(), IPPROTO_IPV6, IPV6_V6ONLY, &off, sizeof off);
-  if (!port.holder ||
-      ::bind(port.holder.get(), reinterpret_cast<const sockaddr*>(&any6), sizeof any6) != 0) {
-    port.holder.reset(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
-    sockaddr_in any4{};
-    any4.sin_family = AF_INET;
-    if (!port.holder ||
-        ::bind(port.holder.get(), reinterpret_cast<const sockaddr*>(&any4), sizeof any4) != 0)
-      return port;
-  }
-  sockaddr_storage bound{};
-  socklen_t size = sizeof bound;
-  if (::getsockname(port.holder.get(), reinterpret_cast<sockaddr*>(&bound), &size) != 0)
-    return port;
-  const bool six = bound.ss_family == AF_INET6;
-  const in_port_t number = six ? reinterpret_cast<const sockaddr_in6&>(bound).sin6_port
-                               : reinterpret_cast<const sockaddr_in&>(bound).sin_port;
-  port.number = std::to_string(ntohs(number));
-  return port;
-}
-
 // SSH_CONNECTION is "client port server port".
 std::string address_reached_by(const std::vector<std::string>& environment) {
   const std::string connection = environment_variable(environment, "SSH_CONNECTION").value_or("");
@@ -103,19 +70,11 @@ std::vector<std::string> merged(const std::vector<std::string>& under,
   return result;
 }
 
-std::vector<char*> pointers(const std::vector<std::string>& texts) {
-  std::vector<char*> result;
-  for (const std::string& text : texts)
-    result.push_back(const_cast<char*>(text.c_str()));
-  result.push_back(nullptr);
-  return result;
-}
-
 class RemoteEnd {
  public:
   RemoteEnd()
       : environment_(own_environment()),
-        port_(find_free_port()),
+        port_(bind_everywhere(0)),
         signals_(io_, SIGTERM, SIGINT, SIGHUP),
         process_(io_),
         limit_(io_),
@@ -137,7 +96,8 @@ class RemoteEnd {
     link_.send_bytes(std::string(hosts::kEdgeMark));
     link_.send({FrameType::Hello, 0,
                 pack(hosts::Hello{DRUN_VERSION_STRING, address_reached_by(environment_),
-                                  port_.number, own_host_name()})});
+                                  port_ ? std::to_string(bound_port(port_.get())) : "",
+                                  own_host_name()})});
     io_.run();
     return 0;
   }
@@ -196,14 +156,14 @@ class RemoteEnd {
   void fail(const std::string& why) { link_.send({FrameType::Failed, own_, why}); }
 
   void start_agent(const hosts::Order& order) {
-    port_.holder.reset();
+    port_.reset();
     const std::string secret = random_name(kSecret);
     words_ = hosts::WordsReader(hosts::word_marks(secret));
     std::vector<std::string> set = order.environment;
     set.insert(set.begin(), std::string(hosts::kWordsVariable) + "=" + secret);
     const std::vector<std::string> environment = merged(environment_, set);
-    const std::vector<char*> variables = pointers(environment);
-    const std::vector<char*> arguments = pointers(order.arguments);
+    const std::vector<char*> variables = argv_of(environment);
+    const std::vector<char*> arguments = argv_of(order.arguments);
     std::array<FileDescriptor, 2> ends;
     for (std::size_t i = 0; i < ends.size(); ++i) {
       auto pipe = try_pipe();
@@ -357,7 +317,8 @@ class RemoteEnd {
   }
 
   const std::vector<std::string> environment_;
-  FreePort port_;
+  // Of the agent, which may bind it only when this has let go of it; empty: there is none.
+  FileDescriptor port_;
   asio::io_context io_{1};
   asio::signal_set signals_;
   asio::posix::stream_descriptor process_;  // the agent's pidfd
