@@ -1,5 +1,6 @@
 // How this agent reaches the rendezvous backend, with all that it takes: the look-up, the store
-// that it hosts, the link and its timer. BackendFsm decides; this does it.
+// that it hosts, the link and its timer. BackendFsm decides; this does it, with Founding where
+// there are several endpoints, and StoreSearch when a store is lost that others may succeed.
 #pragma once
 
 #include <chrono>
@@ -19,27 +20,21 @@
 #include "launcher/backend/address_book.hpp"
 #include "launcher/backend/backend_discovery.hpp"
 #include "launcher/backend/backend_fsm.hpp"
-#include "launcher/backend/founding_fsm.hpp"
+#include "launcher/backend/endpoint_lookouts.hpp"
+#include "launcher/backend/farewells.hpp"
+#include "launcher/backend/founding.hpp"
 #include "launcher/backend/hosted_store.hpp"
 #include "launcher/backend/node_identity.hpp"
-#include "launcher/backend/own_endpoint_fsm.hpp"
 #include "launcher/backend/remote_backend.hpp"
+#include "launcher/backend/store_search.hpp"
 #include "launcher/backend/store_standing.hpp"
-#include "launcher/backend/succession_fsm.hpp"
 #include "launcher/backend/successor_store.hpp"
 #include "launcher/backend/worker_store_host.hpp"
 #include "launcher/options/options.hpp"
 #include "rendezvous/key_value.hpp"
-#include "store/client/lookout.hpp"
+#include "store/client/inquiry_fsm.hpp"
 
 namespace drun::launcher {
-
-// The first ends the session at the store. If it does not get there, because the store is gone as
-// well, the others tell the store's successors.
-struct Farewells {
-  std::optional<store::ControlFarewell> first;
-  std::vector<store::ControlFarewell> others;
-};
 
 class BackendLink {
  public:
@@ -66,10 +61,16 @@ class BackendLink {
     std::function<void(const rendezvous::KeyValueEvent&)> event;
   };
 
+  // A link to drun's store that is not open yet; `called`: see StoreBackend.
+  using MakeLink = std::function<std::unique_ptr<RemoteBackend>(
+      asio::io_context& io, store::ControlOptions options, RemoteBackend::Sink sink,
+      std::function<void()> called)>;
+
   // The references must outlive this. The store is looked for until options.conf.join_timeout from
-  // now.
+  // now. Without `make_link` it makes a StoreBackend.
   BackendLink(asio::io_context& io, const Options& options, std::string host_name, Calls calls,
-              BackendDiscovery::StartLookUp start_look_up = store::start_look_up);
+              BackendDiscovery::StartLookUp start_look_up = store::start_look_up,
+              MakeLink make_link = {});
   BackendLink(const BackendLink&) = delete;
   BackendLink& operator=(const BackendLink&) = delete;
 
@@ -122,66 +123,43 @@ class BackendLink {
   void perform(GiveUp& step);
 
   BackendStep become_host();
-  [[nodiscard]] std::unique_ptr<RemoteBackend> make_store_backend(store::ControlOptions options);
-  // Of several endpoints:
-  void perform(const OwnEndpointFsm::Step& step);
-  void look_up(std::size_t endpoint);
-  void begin_founding();
-  void end_founding();
-  void go(const FoundingFsm::Step& step);
-  void point_to_store();
+  [[nodiscard]] Founding::Calls founding_calls();
+  [[nodiscard]] StoreSearch::Calls search_calls();
+  [[nodiscard]] std::unique_ptr<RemoteBackend> make_store_link(store::ControlOptions options);
+  void set_link(std::unique_ptr<RemoteBackend> link);
+  void drop_link();
   void note_loopback() const;
   void check_local_address();
-  void perform(const Visit& step);
-  void perform(Stand);
-  void perform(const GiveUpSearch& step);
 
   void on_event(rendezvous::KeyValueEvent event);
   void on_link_event(rendezvous::LinkEvent event);
   void complete(rendezvous::LinkEvent& event);
-  void follow(const SuccessionStep& step);
+  [[nodiscard]] BackendStep on_link(const rendezvous::LinkEvent& event);
   void on_answer(const Endpoint& endpoint, const store::Whereabouts& answer);
+  void on_search_failed(std::string why);
   void keep_lookout();
-  void look_out(std::unique_ptr<store::Lookout>& lookout, const std::vector<Endpoint>& endpoints,
-                const store::InquiryFsm::Options& options);
-  [[nodiscard]] store::StoreNews news() const;
-  [[nodiscard]] std::vector<Endpoint> known_endpoints() const;
-  [[nodiscard]] std::vector<Endpoint> known_addresses() const;
+  void end_founding();
   void note_address();
   void look_up_addresses();
-  [[nodiscard]] SuccessionStep look_elsewhere(const rendezvous::LinkEvent& event);
-  void hold_successor_port();
   void note_session(rendezvous::Link link);
-  [[nodiscard]] Farewells farewells() const;
-  [[nodiscard]] std::vector<store::ControlFarewell> proofs_for_others() const;
-  void move_to(const Endpoint& endpoint);
-  [[nodiscard]] BackendStep on_link(const rendezvous::LinkEvent& event);
   [[nodiscard]] std::string port_holder_text();
 
   asio::io_context& io_;
   const Options& options_;
   const Calls calls_;
+  const MakeLink make_link_;
   BackendFsm fsm_;
   BackendDiscovery discovery_;
-  const BackendDiscovery::StartLookUp start_look_up_;
-  BackendDiscovery own_address_;         // whether --local-addr is one
-  AddressBook address_book_;             // of the endpoints and the successors
-  std::optional<FoundingFsm> founding_;  // while it is at no store of several endpoints
-  std::vector<std::unique_ptr<BackendDiscovery>> look_ups_;  // of each endpoint
-  std::optional<OwnEndpointFsm> own_endpoints_;              // while the store is looked for
-  std::optional<std::size_t> listed_;  // the endpoint at which this agent waits or has waited
+  BackendDiscovery own_address_;  // whether --local-addr is one
+  AddressBook address_book_;      // of the endpoints and the successors
   HostedStore store_;
   StoreStanding standing_;
   WorkerStoreHost worker_store_;
-  std::optional<SuccessionFsm> succession_;  // nullopt: the store has no successors
   SuccessorStore successor_store_;
-  std::unique_ptr<store::Lookout> lookout_;
-  LookoutTask lookout_task_ = LookoutTask::None;
-  // A second, faster probe, for hosts that come back and listen only for 75-300 ms.
-  std::unique_ptr<store::Lookout> quick_;
-  std::optional<Endpoint> address_;  // the single endpoint's, when it was last reached
-  store::StoreNews pointed_to_;      // what the signpost at the listed endpoint says
-  bool job_goes_on_ = false;         // after leave()
+  Founding founding_;
+  StoreSearch search_;
+  EndpointLookouts lookouts_;
+  bool job_goes_on_ = false;  // after leave()
   std::unique_ptr<rendezvous::KeyValue> key_value_;
   RemoteBackend* link_ = nullptr;  // the same, if it is not in this process
   DeadlineTimer timer_;
