@@ -30,8 +30,10 @@ std::vector<std::string> hook_environment(const events::Event& event) {
   return result;
 }
 
-EventHooks::EventHooks(asio::io_context& io, const std::vector<EventHook>& hooks)
-    : io_(io), hooks_(hooks), desk_(io, [] {}), end_limit_(io, [this] { on_end_limit(); }) {}
+EventHooks::EventHooks(asio::io_context& io, const std::vector<EventHook>& hooks, Limits limits)
+    : io_(io), hooks_(hooks), limits_(limits), desk_(io, [] {}), end_limit_(io, [this] {
+        on_end_limit();
+      }) {}
 
 void EventHooks::tell(const events::Event& event, bool leads) {
   reap();
@@ -114,7 +116,7 @@ void EventHooks::watch(const EventHook& hook, SideCommand process) {
   running.process = std::move(process);
   std::erase(groups_, running.process.pid);  // the number of an earlier one, none of which is left
   running.ended.assign(running.process.pidfd.release());
-  running.limit.set(Clock::now() + kLimit);
+  running.limit.set(Clock::now() + limits_.each);
   running.ended.async_wait(asio::posix::descriptor_base::wait_read,
                            [this, &running](asio::error_code cancelled) {
                              if (!cancelled) on_ended(running);
@@ -123,14 +125,14 @@ void EventHooks::watch(const EventHook& hook, SideCommand process) {
 
 void EventHooks::on_limit(Running& running) {
   if (running.told_to_end) return signal_group(running.process, SIGKILL);
-  log::warning("--on-event {}: not done within {} s", running.hook->command, kLimit.count());
+  log::warning("--on-event {}: not done within {} s", running.hook->command, limits_.each.count());
   end(running);
 }
 
 void EventHooks::end(Running& running) {
   if (std::exchange(running.told_to_end, true)) return;
   signal_group(running.process, SIGTERM);
-  running.limit.set(Clock::now() + kGrace);
+  running.limit.set(Clock::now() + limits_.grace);
 }
 
 void EventHooks::on_end_limit() {
@@ -140,7 +142,6 @@ void EventHooks::on_end_limit() {
                  dropped);
   for (Running& running : running_)
     end(running);
-  look();
 }
 
 // What a command has left in the background comes to this process when its shell has ended.
@@ -164,7 +165,7 @@ void EventHooks::on_ended(Running& running) {
 
 void EventHooks::finish(std::function<void()> over) {
   over_ = std::move(over);
-  end_limit_.set(Clock::now() + kLimit);
+  end_limit_.set(Clock::now() + limits_.at_end);
   start();
   look();
 }
@@ -172,7 +173,7 @@ void EventHooks::finish(std::function<void()> over) {
 void EventHooks::give_up() {
   given_up_ = true;
   waiting_.clear();
-  const auto deadline = Clock::now() + kGiveUp;
+  const auto deadline = Clock::now() + limits_.give_up;
   for (const auto& start : starting_)
     start->give_up(deadline);
   for (Running& running : running_) {

@@ -39,19 +39,24 @@ class EventHooks {
  public:
   static constexpr std::size_t kMostRunning = 4;  // at once; of each hook one, in order
   static constexpr std::size_t kMostWaiting = 64;
-  static constexpr std::chrono::seconds kLimit{30};  // of each; then SIGTERM
-  static constexpr std::chrono::seconds kGrace{2};   // then SIGKILL
-  static constexpr std::chrono::seconds kGiveUp{1};  // for a file system, by give_up()
+  struct Limits {
+    std::chrono::seconds each{30};    // of each command; then SIGTERM
+    std::chrono::seconds at_end{30};  // of all, from finish() on; then SIGTERM
+    std::chrono::seconds grace{2};    // then SIGKILL
+    std::chrono::seconds give_up{1};  // for a file system, by give_up()
+  };
 
   // `hooks` must outlive this.
-  EventHooks(asio::io_context& io, const std::vector<EventHook>& hooks);
+  EventHooks(asio::io_context& io, const std::vector<EventHook>& hooks, Limits limits);
+  EventHooks(asio::io_context& io, const std::vector<EventHook>& hooks)
+      : EventHooks(io, hooks, Limits()) {}
   EventHooks(const EventHooks&) = delete;
   EventHooks& operator=(const EventHooks&) = delete;
 
   // `leads`: this node decides for the job.
   void tell(const events::Event& event, bool leads);
   // Calls `over`, once, when none runs any more; perhaps at once. Those for the end itself wait for
-  // none but their hook's; what else still waits or runs kLimit later is ended.
+  // none but their hook's; what else still waits or runs `at_end` later is ended.
   void finish(std::function<void()> over);
   // Ends those that run or start, and waits for none.
   void give_up();
@@ -98,6 +103,7 @@ class EventHooks {
 
   asio::io_context& io_;
   const std::vector<EventHook>& hooks_;
+  const Limits limits_;
   FileDesk desk_;
   std::deque<Job> waiting_;
   std::list<std::shared_ptr<Start>> starting_;

@@ -69,6 +69,12 @@ class EventHooksTest : public testing::Test {
       if (io_.run_one_for(test::kPatience) == 0) return false;
     return true;
   }
+  void until_it_has_written() {
+    while (content().empty()) {
+      io_.restart();
+      io_.run_one_for(std::chrono::milliseconds(10));
+    }
+  }
   [[nodiscard]] std::string file() const { return folder_.file("said"); }
   [[nodiscard]] std::string content() const {
     std::ostringstream text;
@@ -156,7 +162,43 @@ TEST_F(EventHooksTest, TheEndIsToldHoweverManyWait) {
   hooks.tell(outcome, true);
   ASSERT_TRUE(finish(hooks));
   EXPECT_EQ(content(), "end\n");
-  EXPECT_THAT(said_, HasSubstr("too many events"));
+  const auto said = said_.find("too many events");
+  ASSERT_NE(said, std::string::npos);
+  EXPECT_EQ(said_.find("too many events", said + 1), std::string::npos) << "once is enough";
+}
+
+// Longer than any test.
+constexpr std::chrono::hours kEver{1};
+
+TEST_F(EventHooksTest, OneThatTakesTooLongIsEndedAndTheNextHasItsTurn) {
+  hook(Kind::Warning, "[ $DRUN_EVENT_REASON = next ] && exec true; exec sleep 1000");
+  EventHooks hooks(io_, hooks_, {.each = {}, .at_end = kEver, .grace = kEver});
+  hooks.tell(warning("first"), false);
+  hooks.tell(warning("next"), false);
+  ASSERT_TRUE(finish(hooks));
+  EXPECT_THAT(said_, HasSubstr("exec sleep 1000: not done within 0 s"));
+  EXPECT_EQ(said_.find("killed by"), std::string::npos) << "that it is ended has been said";
+}
+
+TEST_F(EventHooksTest, AtTheEndItIsToldToEndAndNoOtherBegins) {
+  hook(Kind::Warning, "trap 'echo told >>" + file() + "; exit' TERM; echo $DRUN_EVENT_REASON >>" +
+                          file() + "; while :; do sleep 1000; done");
+  EventHooks hooks(io_, hooks_, {.each = kEver, .at_end = {}, .grace = kEver});
+  hooks.tell(warning("first"), false);
+  hooks.tell(warning("second"), false);
+  until_it_has_written();
+  ASSERT_TRUE(finish(hooks));
+  EXPECT_EQ(content(), "first\ntold\n");
+  EXPECT_THAT(said_, HasSubstr("drun ends; 1 commands are ended, 1 were not run"));
+}
+
+TEST_F(EventHooksTest, AtTheEndOneThatIgnoresSigtermIsKilled) {
+  hook(Kind::Warning, "trap '' TERM; echo begun >>" + file() + "; while :; do sleep 1000; done");
+  EventHooks hooks(io_, hooks_, {.each = kEver, .at_end = {}, .grace = {}});
+  hooks.tell(warning(""), false);
+  until_it_has_written();
+  ASSERT_TRUE(finish(hooks));
+  EXPECT_THAT(said_, HasSubstr("drun ends; 1 commands are ended, 0 were not run"));
 }
 
 TEST_F(EventHooksTest, WhatTheyLeaveInTheBackgroundIsCollected) {
@@ -183,12 +225,8 @@ TEST_F(EventHooksTest, GivenUpTheyAreKilled) {
   hooks.tell(warning(""), false);
   bool over = false;
   hooks.finish([&over] { over = true; });
-  std::string pid;
-  while (pid.empty()) {
-    io_.restart();
-    io_.run_one_for(std::chrono::milliseconds(10));
-    pid = content();
-  }
+  until_it_has_written();
+  const std::string pid = content();
   hooks.give_up();
   EXPECT_TRUE(over);
   // It has nobody who collects it but this process.
