@@ -83,8 +83,9 @@ std::string what_drun_does(SignalMeaning meaning) {
 
 }  // namespace
 
-EventReporter::EventReporter(asio::io_context& io, const Options& options, const std::string& host)
-    : options_(options), remembers_(has_status_page(options)) {
+EventReporter::EventReporter(asio::io_context& io, const Options& options, const std::string& host,
+                             Clock::time_point begun)
+    : options_(options), remembers_(has_status_page(options)), begun_(begun) {
   if (options.events.target) log_.emplace(io, sink_of(options, host));
   if (!options.events.hooks.empty()) hooks_.emplace(io, options.events.hooks);
   place_.run_id = options.run_id;

@@ -27,8 +27,11 @@ namespace drun::launcher {
 // One thread: the loop's, which it never blocks.
 class EventReporter final : public WorkerWatch {
  public:
-  // The references must outlive this.
-  EventReporter(asio::io_context& io, const Options& options, const std::string& host);
+  using Clock = std::chrono::steady_clock;
+
+  // The references must outlive this. `begun`: this agent has.
+  EventReporter(asio::io_context& io, const Options& options, const std::string& host,
+                Clock::time_point begun = Clock::now());
 
   // Empty unless there is a status page.
   [[nodiscard]] const EventMemory& memory() const { return memory_; }
@@ -56,8 +59,6 @@ class EventReporter final : public WorkerWatch {
   void give_up();
 
  private:
-  using Clock = std::chrono::steady_clock;
-
   [[nodiscard]] bool on() const { return log_ || hooks_ || remembers_; }
   void tell(events::Event event, bool leads = false);
   void tell(events::Kind kind, const std::string& reason);
@@ -70,7 +71,7 @@ class EventReporter final : public WorkerWatch {
   std::optional<EventLog> log_;
   std::optional<EventHooks> hooks_;
   events::Event place_;  // what every event says: where it happens
-  Clock::time_point begun_ = Clock::now();
+  const Clock::time_point begun_;
   Clock::time_point round_begun_;
   bool in_round_ = false;
   bool round_stops_ = false;  // was told

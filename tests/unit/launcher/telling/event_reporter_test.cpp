@@ -393,6 +393,17 @@ TEST_F(EventReporterTest, TheEndOfTheJobAndOfTheAgent) {
                                   "agent_ended exit_code=9"));
 }
 
+TEST_F(EventReporterTest, TheEndSaysHowLongTheAgentHasRun) {
+  EventReporter reporter(io_, options_, "node7",
+                         std::chrono::steady_clock::now() - std::chrono::hours(1));
+  reporter.job_ends({rendezvous::End::Success, 0, ""}, true);
+  reporter.finish(0, [] {});
+  const auto& told = reporter.memory().list();
+  ASSERT_THAT(told, SizeIs(2));
+  for (const auto& event : told)
+    EXPECT_GE(event->total_run_time, 3'600) << text(*event);
+}
+
 TEST_F(EventReporterTest, TheEndIsOverWhenAllIsWritten) {
   const test::TemporaryDirectory folder;
   Options options = remembering();
