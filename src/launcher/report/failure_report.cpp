@@ -153,7 +153,6 @@ void fit(Parts& parts, std::size_t room) {
   };
   if (total() <= room) return;
   shorten_end(parts.others, std::max<std::size_t>(4, room / 5));
-  if (total() <= room) return;
   const std::size_t left = room - std::min(room, parts.others.size());
   if (parts.traceback.empty()) {
     shorten_front(parts.tail, left);

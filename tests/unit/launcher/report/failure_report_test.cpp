@@ -1,6 +1,10 @@
 #include "launcher/report/failure_report.hpp"
 
 #include <algorithm>
+#include <sstream>
+#include <string>
+#include <utility>
+#include <vector>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -150,6 +154,44 @@ TEST(RenderFailureTest, WhatStderrRepeatsOfTheTracebackIsLeftOut) {
   // Also if nothing stands before it.
   failure.tail.erase(failure.tail.begin());
   EXPECT_EQ(render_failure(failure, {}, {}).find("runner.py"), std::string::npos);
+}
+
+// On either side, and however the line was indented.
+TEST(RenderFailureTest, TorchsMarkOfTheRankMakesNoOtherLine) {
+  rendezvous::FailureSummary failure;
+  const std::string plain = "Traceback (most recent call last):\n  File t.py\nValueError: 42\n";
+  const std::string marked =
+      "[rank3]: Traceback (most recent call last):\n[rank3]:   File t.py\n[rank3]: ValueError: "
+      "42\n";
+  const auto lines = [](const std::string& text) {
+    std::vector<std::string> result;
+    std::istringstream in(text);
+    for (std::string line; std::getline(in, line);)
+      result.push_back(line);
+    return result;
+  };
+  for (const auto& [traceback, tail] : {std::pair(plain, marked), std::pair(marked, plain),
+                                        std::pair(plain, plain), std::pair(marked, marked)}) {
+    failure.traceback = traceback;
+    failure.tail = lines(tail);
+    EXPECT_THAT(render_failure(failure, {}, {}), Not(HasSubstr("last lines of stderr")))
+        << traceback << tail;
+  }
+}
+
+// There is no room for them below so many notes.
+TEST(RenderFailureTest, HoweverFewTheLinesTheLastOfEachPartIsShown) {
+  FailureSummary root = exit_seven();
+  for (int i = 0; i < 10; ++i)
+    root.traceback += "  frame " + std::to_string(i) + "\n";
+  root.traceback += "ValueError: bad\n";
+  root.tail = {"one", "two", "three", "four", "the last"};
+  root.others.assign(9, {{{1, 1}}, "exit code 1", ""});
+  const std::vector<std::string> notes(20, "note");
+  const std::string text = render_failure(root, notes, {.lines = 20});
+  EXPECT_THAT(text, HasSubstr("  | ... 9 lines left out\n  | ValueError: bad\n"));
+  EXPECT_THAT(text, HasSubstr("  | ... 4 lines left out\n  | the last\n"));
+  EXPECT_THAT(text, HasSubstr("... 6 lines left out\n"));
 }
 
 TEST(RenderFailureTest, AsksForMoreLinesWhereTheUserDoes) {

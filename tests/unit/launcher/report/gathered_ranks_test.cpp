@@ -130,6 +130,18 @@ TEST(GatheredRanksTest, TheOrderOfTheHostsDoesNotMatter) {
   EXPECT_EQ(up.stopped().find("ranks 0-1,4-5,8-9,"), 0U) << up.stopped();
 }
 
+// Of a node that was lost and of the one that took its place.
+TEST(GatheredRanksTest, ARankOfTwoHostsIsOneRank) {
+  GatheredRanks all;
+  for (const int rank : {3, 1, 3}) {
+    StoppedRanks host;
+    host.running = {rank};
+    if (all.stopped().find('1') == std::string::npos) host.killed = {rank};
+    all.add(host);
+  }
+  EXPECT_EQ(all.stopped(), "ranks 1,3 were still running and needed SIGKILL");
+}
+
 TEST(GatheredRanksTest, ProcessesThatAreNoRanksAreCounted) {
   GatheredRanks all;
   StoppedRanks host;

@@ -81,6 +81,13 @@ TEST_F(OutcomeReportTest, AFailureIsABlockAndNoLineOfTheLog) {
   EXPECT_THAT(logged_, IsEmpty());
 }
 
+// Several agents may share a terminal.
+TEST_F(OutcomeReportTest, TheBlockBeginsWithTheAgentsName) {
+  log::configure("drun group 1", log::Level::Info);
+  report(failure());
+  EXPECT_THAT(said_, ElementsAre(StartsWith("drun group 1: job failed: rank 3")));
+}
+
 TEST_F(OutcomeReportTest, TheUserSaysHowManyLinesOfStderr) {
   tail_lines_ = 50;
   report(failure());
