@@ -86,10 +86,7 @@ void MemberAgent::make_current(Watched<T>& watched) {
 
 void MemberAgent::on_link_up(const LinkEvent& event, Time now) {
   const bool new_session = event.link == Link::NewSession;
-  if (new_session) {
-    alive_.reset();
-    settled_.reset();
-  }
+  if (new_session) alive_.reset();
   // Too late: our session is gone and the others may have gone on without us. Staying down lets
   // trouble_outcome() end this agent. If the store has successors, it comes back as a newcomer
   // instead: its workers have ended with their lease, or end when it sees that the job went on.
@@ -127,7 +124,6 @@ void MemberAgent::on_renewed(const Renewed& event) {
   settled_era_ = event.settled_era;
   const Place& latest = document_.latest;
   if (latest.era != event.settled_era || latest.round != event.settled_round) return;
-  settled_ = event.sent;
   firm_ = true;
 }
 
@@ -143,7 +139,6 @@ void MemberAgent::speak() {
   Place& latest = document_.latest;
   if (place.exists() && latest.before(place)) {
     firm_ = firm_ && latest.rank >= 0 && latest.same_round(round.before);
-    settled_.reset();
     latest = place;
   } else if (place.exists() && latest.same_round(place) && latest.rank < 0) {
     latest.rank = place.rank;  // its assignment came later
@@ -512,7 +507,7 @@ void MemberAgent::follow(Time now) {
 bool MemberAgent::may_start(Time now) const {
   if (unknown_ || (renewed_ && now >= *renewed_ + config_.keep_alive)) return false;
   const bool succeeded = vote_ && round_.document->latest.exists();
-  return !succeeded || firm_ || (settled_ && now < *settled_ + config_.keep_alive);
+  return !succeeded || firm_;
 }
 
 bool MemberAgent::time_limit_over() const {

@@ -202,12 +202,9 @@ class MemberAgent {
   Time resumed_at_;                // ... to this one
   std::optional<Time> alive_;      // the session was, when last heard of it
   std::optional<Time> renewed_;    // the lease of the workers; nullopt: the session does not age
-  // As alive_, but only while its place is one of a settled round; used if the store has
-  // successors.
-  std::optional<Time> settled_;
   std::int64_t settled_era_ = 0;
   // Every round since the last settled one included this node, so any leader that knows that round
-  // waits for it.
+  // waits for it. Used if the store has successors.
   bool firm_ = false;
   std::optional<Vote> vote_;  // as last said; nullopt: it has none, the store has no successors
   std::vector<Successor> successors_;
