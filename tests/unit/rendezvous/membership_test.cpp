@@ -749,6 +749,24 @@ class HungNodesTest : public testing::Test {
   Board board_;
 };
 
+// It waits elsewhere than all others; its node has named one that waits as they do.
+TEST_F(HungNodesTest, TheOddRankIsNamedThoughItsNodeNamedAnother) {
+  auto d = board_.document("b");
+  d.failed = board_.state().round.number;
+  d.failure.emplace().hung = true;
+  d.failure->rank = 1;
+  d.failure->cause = "it waits";
+  d.failure->clue.alike = 1;
+  d.failure->others = {{{{7, 7}}, "it sleeps", "", 4711}};
+  board_.put("b", std::move(d));
+  hangs("a");
+  hangs("c");
+  ASSERT_EQ(board_.phase(), Phase::Stopping);
+  EXPECT_EQ(board_.state().round.root, "b");
+  EXPECT_THAT(board_.state().round.reason, testing::HasSubstr("rank 7"));
+  EXPECT_THAT(board_.state().round.reason, testing::HasSubstr("it sleeps"));
+}
+
 TEST_F(HungNodesTest, WhoIsBehindIsTheRootCauseWhoeverTellsFirst) {
   hangs("a");
   hangs("b");

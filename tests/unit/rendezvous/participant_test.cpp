@@ -110,6 +110,11 @@ class Alone {
   std::string asked_for() const {
     return commits_.empty() ? "" : commits_.front().transaction.writes.front().key;
   }
+  bool asks_for(const std::string& key) const {
+    return std::any_of(commits_.begin(), commits_.end(), [&](const CommitAction& each) {
+      return each.transaction.writes.front().key == key;
+    });
+  }
   void answer(CommitOutcome outcome) { take(CommitResult{commits_.at(0).request, outcome}); }
   std::string written() const { return commits_.at(0).transaction.writes.front().value.value(); }
   // Or removes the key.
@@ -175,6 +180,22 @@ TEST(ParticipantTest, WhoIsElectedAgainLeadsFromTheAnswerOn) {
   agent.pass(Milliseconds(1));
   agent.take(WatchSnapshot{agent.watch(agent.keys().prefix), {}});
   EXPECT_NE(agent.asked_for(), "");
+}
+
+// What it led by has ended with its session, whether it had read of it or not.
+TEST(ParticipantTest, WhoHasANewSessionStandsAgain) {
+  for (const bool answered : {false, true}) {
+    SCOPED_TRACE(answered ? "it led" : "it stood");
+    Alone agent;
+    const auto& leader = agent.keys().leader;
+    ASSERT_EQ(agent.asked_for(), leader);
+    if (answered) agent.answer(CommitOutcome::Committed);
+    agent.take(LinkEvent{Link::Down, "reset", {}});
+    agent.take(LinkEvent{Link::NewSession, "", {}});
+    agent.take(WatchSnapshot{agent.watch(leader), {}});
+    agent.pass(Milliseconds(1'000));
+    EXPECT_TRUE(agent.asks_for(leader));
+  }
 }
 
 // Only who leads knows whether all of the round have come to a later store.
