@@ -97,7 +97,6 @@ Status ServerLoop::reset_worker_table() {
           left == Backlog::PerhapsMore || (left == Backlog::NoRoom && connections_.size() < before);
     }
   }
-  drop_worker_connections();
   worker_table_.clear();
   Status status = Done{};
   for (const auto& listener : listeners_) {

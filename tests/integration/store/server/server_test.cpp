@@ -1,5 +1,6 @@
 #include "drun/store/server.hpp"
 
+#include <fcntl.h>
 #include <linux/filter.h>
 #include <linux/seccomp.h>
 #include <linux/sockios.h>
@@ -7,6 +8,7 @@
 #include <sys/epoll.h>
 #include <sys/ioctl.h>
 #include <sys/prctl.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -27,6 +29,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "base/file_descriptor.hpp"
 #include "store/server/listen_socket.hpp"
 #include "support/in_child.hpp"
 #include "support/patience.hpp"
@@ -173,10 +176,13 @@ TEST(ServerTest, TheWorkerTableIsEmptyAfterAReset) {
       << "control connections survive, and see the job's table";
 }
 
-// More of them than are taken at once. They have not been greeted: what they sent was for the table
-// of before.
-TEST(ServerTest, WhoWaitsToBeAcceptedDoesNotReachTheTableOfTheNextRound) {
+// More of them than are taken at once, perhaps more than there is room for. They have not been
+// greeted: what they sent was for the table of before.
+class WaitingWorkersTest : public ::testing::TestWithParam<bool> {};
+
+TEST_P(WaitingWorkersTest, DoNotReachTheTableOfTheNextRound) {
   constexpr std::size_t kWaiting = 200;
+  const bool little_room = GetParam();
   Server server;
   const Endpoint job = server.add_listener(Endpoint{"127.0.0.1", 0}, Table::Job).value();
   const Endpoint workers =
@@ -192,7 +198,13 @@ TEST(ServerTest, WhoWaitsToBeAcceptedDoesNotReachTheTableOfTheNextRound) {
     EXPECT_FALSE(server.stop_unless([&](std::string_view) {
       asked.set_value();
       sent.get_future().wait();
+      rlimit all{};
+      ::getrlimit(RLIMIT_NOFILE, &all);
+      const FileDescriptor next(::open("/dev/null", O_RDONLY | O_CLOEXEC));
+      const rlimit few{static_cast<rlim_t>(next.get()) + 10, all.rlim_max};
+      if (little_room) ::setrlimit(RLIMIT_NOFILE, &few);
       EXPECT_TRUE(server.open_worker_table());  // in the loop's thread, before it accepts anybody
+      ::setrlimit(RLIMIT_NOFILE, &all);
       return true;
     }));
   });
@@ -209,6 +221,8 @@ TEST(ServerTest, WhoWaitsToBeAcceptedDoesNotReachTheTableOfTheNextRound) {
   TcpStoreConnection worker(workers);
   EXPECT_EQ(worker.get("late"), "");
 }
+
+INSTANTIATE_TEST_SUITE_P(WithRoomForAllOrForFew, WaitingWorkersTest, ::testing::Bool());
 
 TEST(ServerTest, StopsInOneStepWithTheLastLookAtItsKeys) {
   auto server = std::make_unique<RunningServer>();
