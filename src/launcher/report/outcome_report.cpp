@@ -101,7 +101,6 @@ WriteFile report_file(const std::string& file, const rendezvous::Outcome& outcom
                       const NodeEnd& node, bool knows) {
   if (file.empty()) return nullptr;
   return [file, json = render_report_json(outcome, node), knows]() -> Status {
-    about_to("write " + file);
     if (!knows && !is_written_in_place(file)) {
       const auto present = read_small_file(file);
       if (present && tells_the_end(*present)) return Done{};

@@ -10,7 +10,6 @@
 namespace drun::launcher {
 
 void PeerPorts::ask(const rendezvous::Assignment& assignment, int workers, Done done) {
-  held_.clear();
   std::string text;
   for (int each = 0; each < workers; ++each) {
     auto port = hold_free_port();

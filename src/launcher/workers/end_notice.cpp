@@ -24,7 +24,6 @@ void EndNotices::begin(std::int64_t ends_ms, int first_rank) {
   first_rank_ = first_rank;
   told_.clear();
   said_ = warned_ = false;
-  next_.reset();
 }
 
 EndNotices::Step EndNotices::on_time(WallTime now, const Workers& workers,
