@@ -1,11 +1,18 @@
 // A job in the background of a real terminal: is it seen that one of its workers reads there?
 #include "launcher/workers/terminal_input.hpp"
 
+#include <fcntl.h>
+#include <sys/file.h>
+#include <sys/syscall.h>
 #include <unistd.h>
+
+#include <string>
 
 #include <asio/io_context.hpp>
 #include <gtest/gtest.h>
 
+#include "base/process_files.hpp"
+#include "base/small_file.hpp"
 #include "support/at_terminal.hpp"
 #include "support/patience.hpp"
 
@@ -38,6 +45,31 @@ TEST(ReadingTest, OnlyWhoWaitsForWhatIsTypedReads) {
               return seen ? (mistaken ? 2 : 0) : 1;
             }),
             0);
+}
+
+// It waits for a lock of its terminal, which this process has.
+TEST(ReadingTest, WhoUsesTheTerminalOtherwiseDoesNotRead) {
+  EXPECT_EQ(
+      at_terminal([] {
+        const std::string name = link_target("/proc/self/fd/0");
+        const int terminal = ::open(name.c_str(), O_RDWR | O_CLOEXEC);
+        ::flock(terminal, LOCK_EX);
+        const pid_t other = ::fork();
+        if (other == 0) {
+          ::close(terminal);
+          const int own = ::open(name.c_str(), O_RDWR | O_CLOEXEC);
+          ::dup2(own, STDIN_FILENO);
+          ::_exit(::flock(STDIN_FILENO, LOCK_EX));
+        }
+        const std::string call = "/proc/" + std::to_string(other) + "/syscall";
+        const bool waits = drun::test::eventually([&] {
+          return read_small_file(call).value_or("").starts_with(std::to_string(SYS_flock) + " ");
+        });
+        const bool mistaken = any_reads_terminal({other});
+        end(other);
+        return waits ? (mistaken ? 2 : 0) : 1;
+      }),
+      0);
 }
 
 // A job that the shell has in the background: another process group is in the foreground.

@@ -128,6 +128,20 @@ class Desk {
        }}};
 };
 
+// ---- heartbeats ----
+
+TEST(HangDeskTest, ARankThatGivesNoHeartbeatIsToldAndFails) {
+  Options options = watched(OnHang::Restart);
+  options.heartbeats.first = std::chrono::milliseconds(1);
+  Desk rig(options);
+  rig.run(place_of(1, 2), {kFirst, kSecond});
+  rig.desk.start();
+  ASSERT_TRUE(rig.until_failed());
+  EXPECT_THAT(rig.hangs(), ElementsAre(HasSubstr("rank 2: gave no heartbeat"),
+                                       HasSubstr("rank 3: gave no heartbeat")));
+  EXPECT_THAT(rig.failures[0].cause, HasSubstr("gave no heartbeat"));
+}
+
 // ---- torch's timers ----
 
 const std::string kWhy = "its timer 'epoch' is over (TORCHELASTIC_ENABLE_FILE_TIMER)";

@@ -257,6 +257,13 @@ TEST(BackendFsmTest, PlacesThatPointToOneAnotherAreNotFollowedForEver) {
             "follow to 10.0.0.9:7");
 }
 
+TEST(BackendFsmTest, APlaceThatGivesNoAnswerIsFollowedForTwoSeconds) {
+  Machine machine;
+  feed(machine, {"start", "resolved: other", "moved"});
+  ASSERT_EQ(machine.fsm.state(), Following);
+  EXPECT_EQ(machine.fsm.next_deadline(), machine.now + seconds(2));
+}
+
 // ---- who hosts ----
 
 struct Choice {

@@ -40,6 +40,7 @@ TEST(HttpAnswerTest, OpenMetricsIsForThoseWhoPreferIt) {
   EXPECT_TRUE(prefers_open_metrics("Application/OpenMetrics-Text"));
   EXPECT_TRUE(prefers_open_metrics(open + "; q=0.5, text/plain; q=0.5"));
   EXPECT_FALSE(prefers_open_metrics("text/plain;q=0.6," + open + ";q=0.5"));
+  EXPECT_FALSE(prefers_open_metrics("text/plain;q=0.5," + open + ";q=0.25"));
   EXPECT_FALSE(prefers_open_metrics(open + ";q=0"));
   EXPECT_FALSE(prefers_open_metrics(open + ";q=x"));
   EXPECT_FALSE(prefers_open_metrics("text/html,*/*;q=0.8"));
