@@ -421,9 +421,10 @@ void BackendLink::note_session(rendezvous::Link link) {
   if ((link == Up || link == NewSession) && link_ != nullptr)
     calls_.session(farewells(*link_, standing_, address_book_));
   if (link != Closed && link != Failed) return;
-  // The store that heard the goodbye ends with this process, so its successors are told, too.
+  // The store that heard the goodbye may be lost, with this process or later, so its successors are
+  // told, too.
   Farewells last;
-  if (job_goes_on_ && standing_.hosts())
+  if (job_goes_on_ && link_ != nullptr)
     last.others = proofs_for_others(*link_, standing_, address_book_);
   calls_.session(std::move(last));
 }

@@ -19,6 +19,8 @@ using Clock = std::chrono::steady_clock;
 
 // At a place where one store may end and the next one begins.
 constexpr int kTries = 3;
+// Of the others, once one has taken it: their machines may be gone.
+constexpr std::chrono::milliseconds kOthersLimit{500};
 
 // One who is being told.
 class Call {
@@ -86,24 +88,22 @@ class Call {
   Stage stage_ = Stage::Failed;
 };
 
-// Whether one of them took it.
-bool tell(const std::vector<Words>& all, int tries) {
-  const auto deadline = Clock::now() + kFarewellLimit;
-  std::vector<Call> calls;
-  calls.reserve(all.size());
-  for (const Words& words : all)
-    calls.emplace_back(words, tries);
+// Until one of them took it, and the others have it or cannot be reached.
+void await(std::vector<Call> calls) {
+  auto deadline = Clock::now() + kFarewellLimit;
   std::vector<pollfd> entries(calls.size());
-  for (;;) {
+  for (bool was_taken = false;;) {
     const bool taken =
         std::any_of(calls.begin(), calls.end(), [](const Call& call) { return call.took_it(); });
     const bool awaited = std::any_of(calls.begin(), calls.end(), [&](const Call& call) {
       return call.is_under_way() && !(taken && call.has_it());
     });
-    if (!awaited) return taken;
+    if (!awaited) return;
+    if (taken && !std::exchange(was_taken, true))
+      deadline = std::min(deadline, Clock::now() + kOthersLimit);
     std::transform(calls.begin(), calls.end(), entries.begin(),
                    [](const Call& call) { return call.entry(); });
-    if (poll_until(entries, deadline) <= 0) return taken;
+    if (poll_until(entries, deadline) <= 0) return;
     for (std::size_t i = 0; i < calls.size(); ++i) {
       if (entries[i].revents != 0) calls[i].on_ready();
     }
@@ -112,9 +112,15 @@ bool tell(const std::vector<Words>& all, int tries) {
 
 }  // namespace
 
+// All of them, since a store that took it may be lost before its next one has begun.
 void say(const Farewell& farewell) {
-  if (!farewell.address.empty() && tell({{farewell.address, farewell.bytes}}, 1)) return;
-  if (!farewell.others.empty()) tell(farewell.others, kTries);
+  const Words first{farewell.address, farewell.bytes};
+  std::vector<Call> calls;
+  calls.reserve(farewell.others.size() + 1);
+  if (!farewell.address.empty()) calls.emplace_back(first, 1);
+  for (const Words& words : farewell.others)
+    calls.emplace_back(words, kTries);
+  if (!calls.empty()) await(std::move(calls));
 }
 
 }  // namespace drun::process

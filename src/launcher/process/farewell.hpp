@@ -17,21 +17,19 @@ struct Words {
 struct Farewell {
   std::string address;  // as in Words; empty: nothing is to be said to a first one
   std::string bytes;
-  // Stores that may have taken the place of the first: they are told if that one does not take it.
+  // Stores that may have taken the place of the first, or that may do so later.
   std::vector<Words> others;
 
   [[nodiscard]] bool empty() const { return address.empty() && others.empty(); }
 };
 
+// The longest that say() takes.
 inline constexpr std::chrono::milliseconds kFarewellLimit{3'000};
-// The longest that say() takes: first the one, then the others.
-inline constexpr std::chrono::milliseconds kLongestFarewell = 2 * kFarewellLimit;
 
-// Connects, sends, and waits until the other side has closed the connection, which it does when it
-// has read everything; all of it within kFarewellLimit. Tries once. If that one does not take it,
-// all the others are told at the same time: which of them listens to it is not known. One that
-// resets the connection may have begun anew, and is told again. It has ended when one of them has
-// taken it and all that can be reached have it, or after kFarewellLimit more.
+// Connects to all of them, sends, and waits until one of them has closed the connection, which it
+// does when it has read everything, and all others that can be reached within half a second after
+// that have it. Which of them will need it is not known: the first may be lost before its next one
+// has begun. One of the others that resets the connection may have begun anew, and is told again.
 void say(const Farewell& farewell);
 
 }  // namespace drun::process

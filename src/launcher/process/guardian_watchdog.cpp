@@ -133,7 +133,7 @@ bool keep_watch(int agent, pid_t guardian, ExitStatus& status, Watch& watch) {
 // False when it hangs.
 bool await_guardian(pid_t guardian, ExitStatus& status, const ChildSignals& child_signals) {
   using std::chrono::steady_clock;
-  const auto deadline = steady_clock::now() + kEndLimit + kLongestFarewell;
+  const auto deadline = steady_clock::now() + kEndLimit + kFarewellLimit;
   while (!reap_guardian(guardian, status)) {
     ::kill(guardian, SIGCONT);
     const auto left = time_left(deadline);

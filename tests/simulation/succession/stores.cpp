@@ -12,7 +12,6 @@ using namespace rendezvous;
 
 namespace {
 
-constexpr Milliseconds kFarewellLimit{3'000};
 constexpr Milliseconds kBoot{4'000};
 
 }  // namespace
@@ -78,8 +77,7 @@ int Stores::dial(int agent, int inquiry, int from, const Endpoint& endpoint) {
     asked.accepted = takes;
     post(machine, asked.from, [this, number, takes] {
       const Line& answered = lines_.at(number);
-      if (answered.agent >= 0) return on_line(number, !takes, takes, "");
-      if (!takes && answered.on_end) lines_.at(number).on_end(false);
+      if (answered.agent >= 0) on_line(number, !takes, takes, "");
     });
   });
   return number;
@@ -124,11 +122,8 @@ void Stores::hang_up(int number, bool up) {
                 [this, number] { run(lines_.at(number).to, [this, number] { end(number); }); });
   }
   if (std::exchange(line.ended, true)) return;
-  const bool whole = line.backlog.empty();
-  post(host, line.from, [this, number, agent = line.agent, whole] {
-    if (agent >= 0) return on_line(number, false, false, "");
-    if (lines_.at(number).on_end) lines_.at(number).on_end(whole);
-  });
+  if (line.agent < 0) return;
+  post(host, line.from, [this, number] { on_line(number, false, false, ""); });
 }
 
 std::unique_ptr<Stores::Server>& Stores::server_of(const Line& line) {
@@ -271,12 +266,15 @@ void Stores::serve(Server& s) {
   });
 }
 
-void Stores::close(int agent) {
+void Stores::close(int agent, bool job_goes_on) {
   Client& c = client(agent);
+  const std::string proof = c.fsm && job_goes_on ? c.fsm->proof_of_death() : std::string();
   if (c.fsm) c.fsm->close(scheduler_.now());
   if (c.fsm && c.is_open)
     if (std::string bytes = c.fsm->take_output(scheduler_.now()); !bytes.empty())
       send(c.line, true, std::move(bytes));
+  for (const auto& other : c.standing.other_successors())
+    say(c.machine, other, proof);
   end_process(agent);
 }
 
@@ -299,30 +297,17 @@ bool Stores::power_on(int machine) {
   return true;
 }
 
-// To the store where it was; if that does not take it, to the successors.
+// To the store where it was, and to the successors.
 void Stores::prove_death(int agent) {
   const Farewell& farewell = client(agent).farewell;
-  const int from = machine(agent);
-  const auto tell_others = [this, from, farewell] {
-    for (const auto& other : farewell.others)
-      say(from, other, farewell.proof, {});
-  };
-  if (!farewell.to) return tell_others();
-  const auto taken = std::make_shared<std::optional<bool>>();
-  const auto answer = [taken, tell_others](bool took) {
-    if (*taken) return;
-    *taken = took;
-    if (!took) tell_others();
-  };
-  say(from, *farewell.to, farewell.first, answer);
-  scheduler_.after(kFarewellLimit, [answer] { answer(false); });
+  if (farewell.to) say(machine(agent), *farewell.to, farewell.first);
+  for (const auto& other : farewell.others)
+    say(machine(agent), other, farewell.proof);
 }
 
-void Stores::say(int from, const Endpoint& to, const std::string& bytes,
-                 std::function<void(bool)> then) {
+void Stores::say(int from, const Endpoint& to, const std::string& bytes) {
   if (bytes.empty()) return;
   const int line = dial(-1, 0, from, to);
-  lines_.at(line).on_end = std::move(then);
   send(line, true, bytes);
   hang_up(line, true);
 }

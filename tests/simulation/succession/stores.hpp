@@ -75,7 +75,9 @@ class Stores {
   void commit(int agent, rendezvous::RequestId request, rendezvous::Transaction transaction);
   void vote(int agent, const rendezvous::Vote& vote,
             const std::vector<rendezvous::Successor>& successors);
-  void close(int agent);  // says goodbye; its process ends, and the stores in it
+  // Says goodbye, and if the job goes on without it, its guardian says so; its process ends, and
+  // the stores in it.
+  void close(int agent, bool job_goes_on);
 
   // ---- faults ----
   void kill(int agent);       // its process, and the stores in it
@@ -119,7 +121,6 @@ class Stores {
     bool ended = false;     // the other end has heard that it is over
     std::string backlog;    // nobody has taken it from the kernel yet
     Time came{};            // when something did last, for the other end
-    std::function<void(bool)> on_end;  // a guardian's: whether it was taken
   };
   struct Server {
     int host = 0;           // agent
@@ -258,7 +259,7 @@ class Stores {
   void move_to(int agent, const Endpoint& endpoint);
   void note_session(int agent);
   [[nodiscard]] Endpoint own_place(int agent);
-  void say(int from, const Endpoint& to, const std::string& bytes, std::function<void(bool)> then);
+  void say(int from, const Endpoint& to, const std::string& bytes);
 
   Scheduler& scheduler_;
   Random& random_;

@@ -260,7 +260,7 @@ void SuccessionWorld::finish(int number, const Outcome& outcome) {
   if (a.workers) fail("node " + std::to_string(number) + " leaves with workers running");
   a.outcome = outcome;
   a.running = a.up = false;
-  stores_.close(number);
+  stores_.close(number, outcome.leaves);
   if (plan_.promise == Promise::Returns) start_again(stores_.machine(number), kSupervisorPause);
 }
 
