@@ -11,6 +11,8 @@
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
 
+#include "rendezvous/failure_merge.hpp"
+
 namespace drun::rendezvous {
 namespace {
 
@@ -144,6 +146,21 @@ FailureSummary long_failure() {
   for (int i = 0; i < 500; ++i)
     f.others.push_back({{{2 * i, 2 * i}}, std::string(9'000, 'c'), std::string(9'000, 'w')});
   return f;
+}
+
+TEST(DocumentsTest, AFailureHasAFewGroupsOfOtherRanksAndTheNumberOfTheRest) {
+  for (const int more : {0, 1, 2}) {
+    MemberDocument d = member();
+    d.failure = failure();
+    d.failure->unlisted = 3;
+    d.failure->others.clear();
+    for (int i = 0; i < static_cast<int>(kMaxFailureGroups) + more; ++i)
+      d.failure->others.push_back({{{3 * i, 3 * i + 1}}, "exit code 1", ""});
+    const auto read = decode_member(encode(d));
+    ASSERT_TRUE(read) << read.error().what();
+    EXPECT_EQ(read->failure->others.size(), kMaxFailureGroups);
+    EXPECT_EQ(read->failure->unlisted, 3 + 2 * more);
+  }
 }
 
 // A leader reads the documents of all members at once, and all may have failed.

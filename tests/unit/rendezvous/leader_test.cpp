@@ -2,6 +2,7 @@
 #include "rendezvous/leader.hpp"
 
 #include <functional>
+#include <map>
 #include <set>
 #include <string>
 #include <variant>
@@ -786,6 +787,13 @@ TEST(RestoreTest, AStoreThatForgotIsToldByItsMembers) {
   EXPECT_EQ(s.missing, 0);
   EXPECT_EQ(s.vacant, 0);
   EXPECT_EQ(s.reclaimed.size(), 2U);
+  std::map<std::string, std::string> hosts;
+  for (const auto& write : decide(s, config(2), kNow).writes)
+    for (const char* ticket : {"a", "b"})
+      if (write.key == Keys("job").assignment(ticket))
+        hosts[ticket] = decode_assignment(*write.value).value().host;
+  const std::map<std::string, std::string> all{{"a", "host-a"}, {"b", "host-b"}};
+  EXPECT_EQ(hosts, all) << "whose it is when it is gone";
 
   // Of the members one is not back yet: its place is waited for.
   const State half = Found(config(2))
@@ -881,6 +889,25 @@ TEST(SuccessionRestoreTest, WhoIsNotHeardOfIsWaitedForUntilTheOldLeasesAreOver) 
   EXPECT_EQ(s.grace_until, kLater.sure_from);
   EXPECT_TRUE(decide(s, config(3), kNow).stopping.empty());
   EXPECT_FALSE(decide(s, config(3), kLater.sure_from).stopping.empty());
+}
+
+TEST(SuccessionRestoreTest, WhatTheLeaderSawOfTheLastRoundCounts) {
+  RoundDocument seen;
+  seen.number = seen.ran = 5;
+  seen.phase = Phase::Running;
+  seen.nodes = 3;
+  seen.latest = {1, 5, -1, 3, 0};
+  seen.before = {1, 4, -1, 3, 0};
+  seen.store_host = "node0";
+  std::vector<std::string> problems;
+  // Somebody who led there in between did not know of it.
+  Found found(config(3));
+  found.round(6, Phase::Gathering, 0, 5);
+  const State s =
+      restore(config(3), 5, found.entries(), nullptr, seen, {}, {}, kNow, problems, kLater);
+  EXPECT_EQ(s.round.latest, seen.latest);
+  EXPECT_EQ(s.round.before, seen.before);
+  EXPECT_EQ(s.round.store_host, "node0");
 }
 
 TEST(SuccessionRestoreTest, TheHistoryOfTheOldStoreIsWrittenToTheNewOne) {
@@ -1279,6 +1306,21 @@ TEST_F(LeaderTest, TellsOfWhoWentWhileItLookedAway) {
   leader_->on_link_lost();
   snapshot(Found(config(3)).member("me"));
   EXPECT_THAT(gone(), ElementsAre("host-b: its session has ended"));
+}
+
+TEST_F(LeaderTest, DecidesNothingUntilItSeesTheStoreAgain) {
+  begin(config(1));
+  commits();
+  snapshot(Found(config_));
+  leader_->on_link_lost();
+  Found found(config_);
+  found.member("me");
+  leader_->on_changes({watches_.back().watch, found.entries()}, kNow);
+  leader_->advance(kNow);
+  EXPECT_TRUE(commits().empty());
+  snapshot(found);
+  leader_->advance(kNow);
+  EXPECT_FALSE(commits().empty());
 }
 
 TEST_F(LeaderTest, CountsItsOwnWaitOnlyWhereNodesAreWaitedFor) {

@@ -866,6 +866,30 @@ TEST_F(MemberTest, ToldToGoTheHostEndsTheJob) {
   EXPECT_FALSE(told.published[0].leave);
 }
 
+// Their stacks are of use only if they are stopped for that.
+TEST_F(MemberTest, SaysWhetherAHangStopsTheWorkers) {
+  for (const bool hung : {false, true}) {
+    for (const char* who_stops : {"the round", "a signal", "a farewell"}) {
+      SCOPED_TRACE(who_stops + std::string(hung ? ", hung" : ""));
+      run(1);
+      hangs(1, hung);
+      if (who_stops == std::string("a signal"))
+        member_->on_stop_requested("SIGTERM", 143, now_);
+      else if (who_stops == std::string("a farewell"))
+        member_->on_leave_requested("SIGTERM", 143, now_);
+      RoundDocument d;
+      d.number = d.ran = d.nodes = 1;
+      d.phase = Phase::Stopping;
+      d.hung = hung;
+      put(keys_.round, encode(d));
+      advance();
+      const auto told = done();
+      ASSERT_TRUE(told.stop);
+      EXPECT_EQ(told.stop->hang, hung && who_stops == std::string("the round"));
+    }
+  }
+}
+
 TEST_F(MemberTest, SaysWhetherATimeLimitOrAFailureStopsTheWorkers) {
   struct Case {
     const char* what;

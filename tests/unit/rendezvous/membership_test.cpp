@@ -95,6 +95,54 @@ TEST(GatheringTest, LooksAgainWhenItIsSureThatNobodyRuns) {
   EXPECT_EQ(next_deadline(board.state(), board.config()), board.now() + Milliseconds(5'000));
 }
 
+TEST(GatheringTest, EachMemberRemembersTheCounts) {
+  Board board(config(3, 3));
+  auto d = board.document("a");
+  d.restarts = 2;
+  d.losses = 3;
+  board.put("a", d);
+  board.join("b");
+  EXPECT_EQ(board.state().restarts_floor, 2);
+  EXPECT_EQ(board.state().losses_floor, 3);
+}
+
+TEST(GatheringTest, AtALaterStoreWhoWasLostHasItsNameToo) {
+  auto s = config(2, 2);
+  s.successors = 3;
+  Board board(s);
+  board.state().succession = {2, board.now()};
+  board.join("a");
+  board.join("b");
+  board.run();
+  ASSERT_TRUE(board.state().round.latest.exists());
+  board.gone("b");
+  board.settle();
+  board.all_left();
+  board.settle();
+  EXPECT_THAT(board.state().round.waiting,
+              testing::EndsWith("b (group rank 1) was lost in round 1"));
+}
+
+TEST(GatheringTest, ThatTheRoundBeforeHasEndedIsSaidOnce) {
+  auto s = config(2, 2);
+  s.max_restarts = 1;
+  Board first(s);
+  first.join("a");
+  EXPECT_THAT(first.step().log, testing::IsEmpty()) << "there was none";
+  Board board = two_running(s);
+  board.gone("b");
+  board.settle();
+  board.all_left();
+  const auto begun = board.step();
+  EXPECT_THAT(begun.log, testing::Contains(testing::HasSubstr("has ended; waiting for nodes")));
+  for (int i = 0; i < 3; ++i) {
+    board.pass(Milliseconds(60'000));
+    board.state().next_progress = board.now();
+    board.state().progress_due = true;
+    EXPECT_THAT(board.step().log, testing::IsEmpty());
+  }
+}
+
 TEST(GatheringTest, CountsThatOthersRememberAreWrittenAtOnce) {
   for (const int known : {0, 3}) {
     Board board(config(2, 2));
@@ -1027,6 +1075,28 @@ TEST(RunningTest, AfterANodeHasSucceededTheOthersHaveTheWholeTime) {
   board.settle();
   EXPECT_TRUE(board.state().round.hung);
   EXPECT_EQ(next_deadline(board.state(), s), std::nullopt);
+}
+
+TEST(RunningTest, ANodeThatIsToldToGoAndGoesIsLostOnce) {
+  Board board = two_running(config(1, 2));
+  board.leaves("b");
+  EXPECT_EQ(board.state().lost, 1);
+  board.gone("b");
+  EXPECT_EQ(board.state().lost, 1);
+}
+
+TEST(RunningTest, WhereNoStoreCanSucceedAnotherNoMajorityCounts) {
+  for (const int generation : {0, 1}) {
+    auto s = config(2, 2);
+    s.successors = 3;
+    Board board(s);
+    board.state().succession.generation = generation;
+    board.join("a");
+    board.join("b");
+    board.run();
+    ASSERT_EQ(board.phase(), Phase::Running);
+    EXPECT_EQ(board.state().round.latest.exists(), generation > 0);
+  }
 }
 
 // All nodes know from it that the stacks of those workers are wanted.

@@ -26,6 +26,13 @@ TEST(FailureTextTest, SaysWhoWhereHowAndWhen) {
   EXPECT_EQ(failure_text(never_began), "rank 3 (local rank 1): cannot exec x");
 }
 
+TEST(DurationTextTest, HasTenthsOfASecondIfThereAreSome) {
+  EXPECT_EQ(duration_text(Milliseconds{0}), "0 s");
+  EXPECT_EQ(duration_text(Milliseconds{1'249}), "1.2 s");
+  EXPECT_EQ(duration_text(Milliseconds{1'250}), "1.3 s");
+  EXPECT_EQ(duration_text(Milliseconds{59'960}), "60 s");
+}
+
 TEST(ClockTextTest, HasHoursFromOneOn) {
   EXPECT_EQ(clock_text(Milliseconds{-1}), "00:00");
   EXPECT_EQ(clock_text(Milliseconds{3'599'999}), "59:59");

@@ -92,8 +92,8 @@ TEST(ParticipantTest, StandsAgainOneSecondAfterItWasNotElected) {
 // One agent whose store is the test.
 class Alone {
  public:
-  explicit Alone(const LinkEvent& up = LinkEvent{Link::Up, "", {}})
-      : config_(config()), keys_(config_.run_id), agent_(config_, now_) {
+  explicit Alone(const LinkEvent& up = LinkEvent{Link::Up, "", {}}, bool store_can_be_lost = false)
+      : config_(config(store_can_be_lost)), keys_(config_.run_id), agent_(config_, now_) {
     take(up);
   }
 
@@ -115,6 +115,14 @@ class Alone {
       return each.transaction.writes.front().key == key;
     });
   }
+  bool ends_the_round() const {
+    for (const auto& commit : commits_) {
+      for (const auto& write : commit.transaction.writes)
+        if (write.key == keys_.round && decode_round(*write.value).value().phase != Phase::Running)
+          return true;
+    }
+    return false;
+  }
   void answer(CommitOutcome outcome) { take(CommitResult{commits_.at(0).request, outcome}); }
   std::string written() const { return commits_.at(0).transaction.writes.front().value.value(); }
   // Or removes the key.
@@ -125,9 +133,10 @@ class Alone {
   bool finished() const { return finished_; }
 
  private:
-  static Config config() {
+  static Config config(bool store_can_be_lost) {
     auto config = Cluster().config(1, 1);
     config.is_host = true;
+    config.store_can_be_lost = store_can_be_lost;
     return config;
   }
   void act() {
@@ -232,6 +241,30 @@ TEST(ParticipantTest, WhoDisagreesWithItsJobLetsAnotherLead) {
   agent.take(WatchSnapshot{agent.watch(keys.prefix), {{keys.job, encode(other)}}});
   EXPECT_EQ(agent.asked_for(), keys.leader);
   EXPECT_FALSE(agent.writes_something());
+  agent.pass(Milliseconds(1));
+  EXPECT_FALSE(agent.asks_for(keys.leader)) << "once";
+}
+
+// Other sessions may have ended with the store, not with their agents.
+TEST(ParticipantTest, WhereAStoreCanBeLostItsFirstLeaderWaitsForTheNodesOfTheRound) {
+  for (const bool can_be_lost : {false, true}) {
+    SCOPED_TRACE(can_be_lost);
+    Alone agent(LinkEvent{Link::Up, "", {}}, can_be_lost);
+    const auto& keys = agent.keys();
+    agent.answer(CommitOutcome::Committed);
+    RoundDocument round;
+    round.number = round.ran = round.nodes = 1;
+    round.phase = Phase::Running;
+    AssignmentDocument place;
+    place.go = true;
+    place.assignment.round = 1;
+    place.assignment.group_world_size = place.assignment.world_size = 1;
+    place.assignment.role_world_size = 1;
+    agent.take(
+        WatchSnapshot{agent.watch(keys.prefix),
+                      {{keys.round, encode(round)}, {keys.assignment("other"), encode(place)}}});
+    EXPECT_EQ(agent.ends_the_round(), !can_be_lost);
+  }
 }
 
 // What is written of a round while it is waited for or stopped is not true of the next.
