@@ -53,7 +53,6 @@ std::shared_ptr<spdlog::logger> make(std::string_view name, spdlog::level::level
   auto logger = std::make_shared<spdlog::logger>(std::string(name), std::move(sink));
   logger->set_pattern(std::string(times ? "%Y-%m-%dT%H:%M:%S.%e%z " : "") + "%n: %v");
   logger->set_level(level);
-  logger->flush_on(spdlog::level::trace);
   return logger;
 }
 

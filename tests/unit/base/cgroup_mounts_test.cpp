@@ -49,7 +49,7 @@ constexpr const char* kMounts =
     "24 1 0:21 / /proc rw - proc proc rw\n"
     "31 23 0:28 / /sys/fs/cgroup rw,relatime - tmpfs tmpfs rw,mode=755\n"
     "32 31 0:29 /docker/abc /cg/cpu,cpuacct rw - cgroup cgroup rw,cpu,cpuacct\n"
-    "33 31 0:30 / /cg/cpuset rw - cgroup cgroup rw,cpuset\n"
+    "33 31 0:30 / /cg/cpuset rw - cgroup memory,x rw,cpuset\n"
     "41 31 0:38 / /my\\040mount\\134x rw,relatime shared:7 master:2 - cgroup2 cgroup2 rw\n";
 
 TEST(CgroupMountTest, IsFoundByVersionAndController) {

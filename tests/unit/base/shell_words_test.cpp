@@ -20,6 +20,7 @@ TEST(ShellWordsTest, AreWhatAShellReads) {
       {" \t a  b\n", {"a", "b"}},
       {"ssh -o 'ProxyCommand x y'", {"ssh", "-o", "ProxyCommand x y"}},
       {R"(a\ b "c \"d\" \x $e" 'f\g')", {"a b", R"(c "d" \x $e)", R"(f\g)"}},
+      {R"("\\ \$ \` \'" \$)", {R"(\ $ ` \')", "$"}},
       {R"('' "" x''y"z")", {"", "", "xyz"}},
   };
   for (const auto& [line, words] : cases)

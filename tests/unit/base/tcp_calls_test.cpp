@@ -20,6 +20,21 @@ TEST(TcpCallsTest, EachAddressIsFoundOnce) {
   EXPECT_THAT(look_up("::1"), testing::ElementsAre("::1"));
 }
 
+TEST(TcpCallsTest, ConnectsToAPortOfIpv4) {
+  const FileDescriptor listener(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  sockaddr_in place{};
+  place.sin_family = AF_INET;
+  place.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  socklen_t size = sizeof place;
+  auto* const address = reinterpret_cast<sockaddr*>(&place);
+  ASSERT_EQ(::bind(listener.get(), address, size), 0);
+  ASSERT_EQ(::listen(listener.get(), 1), 0);
+  ASSERT_EQ(::getsockname(listener.get(), address, &size), 0);
+  const auto socket = begin_connect({"127.0.0.1", ntohs(place.sin_port)});
+  ASSERT_TRUE(socket) << socket.error().what();
+  EXPECT_TRUE(end_connect(socket->get(), std::chrono::steady_clock::now() + test::kPatience));
+}
+
 TEST(TcpCallsTest, ConnectsToAPortOfIpv6) {
   const FileDescriptor listener(::socket(AF_INET6, SOCK_STREAM | SOCK_CLOEXEC, 0));
   sockaddr_in6 place{};
