@@ -335,6 +335,15 @@ TEST(ClientFsmTest, AReplyAboveTheLimitIsNotCollected) {
   EXPECT_FALSE(rig.fsm().open());
 }
 
+TEST(ClientFsmTest, ANumberOfKeysThatCannotBeEndsTheConnection) {
+  Rig rig;
+  rig.start("a", rig.calls().list_keys());
+  (void)rig.sent();
+  rig.reply(std::string(8, '\xff'));
+  EXPECT_THAT(rig.log(), ElementsAre(testing::StartsWith("a: ")));
+  EXPECT_FALSE(rig.fsm().open());
+}
+
 TEST(ClientFsmTest, TheEndOfTheConnectionIsEverybodysEnd) {
   Rig rig;
   rig.start("a", rig.calls().add("n", 1));

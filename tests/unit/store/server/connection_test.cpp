@@ -160,6 +160,23 @@ TEST_F(ConnectionTest, ALargeValueMayBeCutAnywhere) {
   EXPECT_EQ(*world_.job.find("other"), value);
 }
 
+// There is not even room for what is to be sent before it.
+TEST_F(ConnectionTest, ALargeValueFollowsSmallOnesThatWait) {
+  const std::string small = pattern(3'000, 1);
+  const std::string large = pattern(300'000, 2);
+  send(encoded(Op::Set, "small", small) + encoded(Op::Set, "large", large));
+  constexpr int kFew = 1;  // the kernel takes the least that it allows
+  ASSERT_EQ(::setsockopt(connection_->fd(), SOL_SOCKET, SO_SNDBUF, &kFew, sizeof kFew), 0);
+  std::string gets;
+  std::string answers;
+  for (int i = 0; i < 8; ++i) {
+    gets += encoded(Op::Get, "small");
+    answers += answer(small);
+  }
+  send(gets + encoded(Op::Get, "large"));
+  EXPECT_EQ(take(), answers + answer(large));
+}
+
 TEST_F(ConnectionTest, SmallRequestsFollowLargeOnes) {
   send(encoded(Op::Set, "key", pattern(100'000, 1)));
   std::string many;
