@@ -136,7 +136,6 @@ class AsyncClient::Impl final : public StreamConnection {
   }
 
   void on_dialed(Result<FileDescriptor> socket) override {
-    connect_timer_.cancel();
     if (!socket) {
       attempt_failed(failure_.value_or(socket.error()));
       return;
