@@ -129,6 +129,9 @@ class Alone {
   bool writes_something() const {
     return commits_.at(0).transaction.writes.front().value.has_value();
   }
+  std::optional<std::string> guard() const {
+    return commits_.at(0).transaction.guards.front().expected;
+  }
   WatchId watch(const std::string& key) const { return watches_.at(key); }
   bool finished() const { return finished_; }
 
@@ -236,11 +239,14 @@ TEST(ParticipantTest, WhoDisagreesWithItsJobLetsAnotherLead) {
   Alone agent;
   const auto& keys = agent.keys();
   ASSERT_EQ(agent.asked_for(), keys.leader);
+  const std::string value = agent.written();
   agent.answer(CommitOutcome::Committed);
   const JobDocument other{full_agreement(Cluster().config(2, 2))};
   agent.take(WatchSnapshot{agent.watch(keys.prefix), {{keys.job, encode(other)}}});
   EXPECT_EQ(agent.asked_for(), keys.leader);
   EXPECT_FALSE(agent.writes_something());
+  EXPECT_EQ(agent.guard(), value) << "not another's";
+  EXPECT_TRUE(agent.finished());
   agent.pass(Milliseconds(1));
   EXPECT_FALSE(agent.asks_for(keys.leader)) << "once";
 }
