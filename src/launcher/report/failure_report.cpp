@@ -132,8 +132,8 @@ void shorten_front(std::vector<std::string>& lines, std::size_t most) {
   lines.erase(lines.begin() + 1, lines.begin() + static_cast<std::ptrdiff_t>(count));
 }
 
+// `most` is not 0.
 void shorten_end(std::vector<std::string>& lines, std::size_t most) {
-  most = std::max<std::size_t>(most, 1);
   if (lines.size() <= most) return;
   const std::size_t count = lines.size() - (most - 1);
   lines.resize(most);

@@ -179,6 +179,59 @@ TEST(RenderFailureTest, TorchsMarkOfTheRankMakesNoOtherLine) {
   }
 }
 
+// Where it was read: the mark of the rank takes some of its room.
+TEST(RenderFailureTest, ALongLineThatWasCutIsTheSameLine) {
+  const std::string line = "ValueError: " + std::string(3'000, 'x');
+  for (const auto& [traceback, tail] :
+       {std::pair(line, "[rank3]: " + line), std::pair("[rank3]: " + line, line)}) {
+    FailureSummary failure = exit_seven();
+    failure.traceback = "Traceback (most recent call last):\n" + traceback;
+    failure.tail = {"Traceback (most recent call last):", tail};
+    EXPECT_THAT(render_failure(failure, {}, {}), Not(HasSubstr("last lines of stderr")));
+  }
+  FailureSummary failure = exit_seven();
+  failure.traceback = "ValueError: a long";
+  failure.tail = {"ValueError: a... (7 bytes more)"};
+  EXPECT_THAT(render_failure(failure, {}, {}), HasSubstr("last lines of stderr"))
+      << "no short one is cut";
+}
+
+// What its writer made of the exception stands below it.
+TEST(RenderFailureTest, TheTracebackMayEndBeforeItsFileDoes) {
+  FailureSummary failure = exit_seven();
+  failure.traceback =
+      "Traceback (most recent call last):\n  File t.py\nValueError: 42\n\n  in step 7\nset aside\n";
+  failure.tail = {"Traceback (most recent call last):", "  File t.py", "ValueError: 42"};
+  EXPECT_THAT(render_failure(failure, {}, {}), Not(HasSubstr("last lines of stderr")));
+  failure.tail.back() = "ValueError: 43";
+  EXPECT_THAT(render_failure(failure, {}, {}), HasSubstr("last lines of stderr"));
+}
+
+TEST(RenderFailureTest, APartThatHasItsShareIsLeftWhole) {
+  FailureSummary root = exit_seven();
+  root.log_file = "/logs/stderr.log";
+  // Below the first line, above the line of the log, without the titles, there is room for these.
+  constexpr std::size_t kRoom = 24 - 2 - 2;
+  const std::size_t for_tail = kRoom / 3;
+  root.tail.assign(40, "stderr");
+  for (std::size_t i = 0; i < kRoom - for_tail; ++i)
+    root.traceback += "frame " + std::to_string(i) + "\n";
+  std::string text = render_failure(root, {}, {});
+  EXPECT_THAT(text, HasSubstr("  | frame 1\n  | frame 2\n  | frame 3\n"));
+  EXPECT_THAT(text, HasSubstr("  | ... 35 lines left out\n"));
+  for (int i = 0; i < 40; ++i)
+    root.traceback += "frame\n";
+  root.tail.assign(for_tail, "stderr");
+  text = render_failure(root, {}, {});
+  EXPECT_THAT(text, HasSubstr("last lines of stderr:\n  | stderr\n"));
+  EXPECT_EQ(count_lines(text), 24U);
+  root.others.assign(4, {{{1, 1}}, "exit code 1", ""});
+  text = render_failure(root, {}, {});
+  EXPECT_THAT(text,
+              testing::EndsWith("also failed:\n    rank 1: exit code 1\n    rank 1: exit code 1\n"
+                                "    rank 1: exit code 1\n    rank 1: exit code 1\n"));
+}
+
 // There is no room for them below so many notes.
 TEST(RenderFailureTest, HoweverFewTheLinesTheLastOfEachPartIsShown) {
   FailureSummary root = exit_seven();
