@@ -271,6 +271,22 @@ TEST_F(EventReporterTest, ARoundHasABeginningAndAnEnd) {
   EXPECT_THAT(told(), IsEmpty()) << "outside of a round";
 }
 
+TEST_F(EventReporterTest, WhatHappensInARoundIsToldWithTheTimeSinceItsBeginning) {
+  const auto before = std::chrono::steady_clock::now();
+  round();
+  const auto begun = std::chrono::steady_clock::now();
+  while (std::chrono::steady_clock::now() < begun + milliseconds(2)) {
+  }
+  reporter_.on_workers(of(&GroupNews::started));
+  reporter_.on_workers(of(&GroupNews::stopped));
+  const milliseconds longest =
+      std::chrono::ceil<milliseconds>(std::chrono::steady_clock::now() - before);
+  for (const Event& event : take()) {
+    EXPECT_GE(event.duration_ms, 2) << text(event);
+    EXPECT_LE(event.duration_ms, longest.count()) << text(event);
+  }
+}
+
 TEST_F(EventReporterTest, ARoundEndsHoweverItsWorkersDo) {
   WorkerNews swept;
   swept.swept = true;
