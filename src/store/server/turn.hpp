@@ -18,10 +18,8 @@ class Turn {
   // Work is counted in bytes, that a request has or its reply or others are told, and so many for
   // each key.
   static constexpr std::size_t kBytesOfAKey = 64;
-  // More than this is much for one request.
+  // More than this is much for one request, or for the cheap ones of a peer together.
   static constexpr std::size_t kMuch = 64 * 1024;
-  // Requests of one peer that others are not told of: cheap ones add up, too.
-  static constexpr std::size_t kRequestsOfAPeer = kMuch / kBytesOfAKey;
   static constexpr std::size_t kRoom = 1024 * 1024;
 
   // What one peer is served in a turn.

@@ -22,6 +22,7 @@
 #include "support/agent_parts.hpp"
 #include "support/group_rig.hpp"
 #include "support/patience.hpp"
+#include "support/stacks_parts.hpp"
 #include "support/temporary_directory.hpp"
 
 namespace drun::launcher {
@@ -120,21 +121,9 @@ class Watched {
   ParticipantDriver driver{
       {parts.options, kHost, parts.status, parts.workers, parts.backend, parts.events},
       [](const rendezvous::Outcome&) {}};
-  AgentStacks stacks{{parts.io,
-                      parts.options,
-                      kHost,
-                      screen.start(),
-                      parts.worker_output,
-                      parts.status,
-                      [this]() -> const WorkerGroup& { return parts.workers.group(); },
-                      [] {},
-                      {},
-                      [this](const LookRequest& request) -> Result<std::string> {
-                        unwound.push_back(request.unwind);
-                        stacks::StackReport report;
-                        report.nodes.push_back(request.node);
-                        return to_json(report);
-                      }}};
+  AgentStacks stacks{test::stacks_parts(
+      parts, kHost, screen.start(),
+      [this](const LookRequest& request) { unwound.push_back(request.unwind); })};
   AgentWatch watch{{parts.io, parts.options, kHost, parts.workers, parts.backend, driver,
                     parts.events, parts.status, stacks, [this] { ++news; }},
                    std::nullopt};

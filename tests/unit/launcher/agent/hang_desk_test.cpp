@@ -19,11 +19,11 @@
 #include <gtest/gtest.h>
 
 #include "base/file_descriptor.hpp"
-#include "stacks/stack_report.hpp"
 #include "support/agent_parts.hpp"
 #include "support/group_rig.hpp"
 #include "support/patience.hpp"
 #include "support/recorded_key_value.hpp"
+#include "support/stacks_parts.hpp"
 #include "support/temporary_directory.hpp"
 #include "support/waiting_process.hpp"
 
@@ -106,21 +106,8 @@ class Desk {
   ParticipantDriver driver{
       {parts.options, kHost, parts.status, parts.workers, parts.backend, parts.events},
       [](const rendezvous::Outcome&) {}};
-  AgentStacks stacks{{parts.io,
-                      parts.options,
-                      kHost,
-                      screen.start(),
-                      parts.worker_output,
-                      parts.status,
-                      [this]() -> const WorkerGroup& { return parts.workers.group(); },
-                      [] {},
-                      {},
-                      [this](const LookRequest& request) -> Result<std::string> {
-                        ++looks;
-                        stacks::StackReport report;
-                        report.nodes.push_back(request.node);
-                        return to_json(report);
-                      }}};
+  AgentStacks stacks{test::stacks_parts(parts, kHost, screen.start(),
+                                        [this](const LookRequest& /*request*/) { ++looks; })};
   HangDesk desk{
       {parts.io, parts.options, parts.workers, driver, parts.events, parts.status, stacks, [this] {
          ++news;

@@ -1,6 +1,7 @@
 // How requests that take much share a turn of the server's loop with the others.
 #include "store/server/turn.hpp"
 
+#include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <string>
@@ -19,6 +20,9 @@ using tcpstore::Op;
 using tcpstore::Request;
 using test::PeerWorld;
 using test::TestPeer;
+
+// Cheap ones add up: after so many a peer waits for the next turn.
+constexpr std::size_t kRequestsOfAPeer = Turn::kMuch / Turn::kBytesOfAKey;
 
 std::string encoded(const Request& request) {
   std::string bytes;
@@ -216,13 +220,13 @@ TEST_F(TurnTest, ManyCheapRequestsOfOnePeerAreServedInPieces) {
   TestPeer peer(world);
   peer.send(tcpstore::kHandshake);
   std::string requests;
-  for (std::size_t i = 0; i < 2 * Turn::kRequestsOfAPeer + 1; ++i)
+  for (std::size_t i = 0; i < 2 * kRequestsOfAPeer + 1; ++i)
     requests += encoded(Op::GetNumKeys);
   peer.send(requests);
   for (int turns = 1; turns <= 2; ++turns) {
     EXPECT_TRUE(peer.is_paused());
     EXPECT_FALSE(peer.awaits_turn());
-    EXPECT_EQ(peer.take().size(), std::size_t{8} * Turn::kRequestsOfAPeer);
+    EXPECT_EQ(peer.take().size(), std::size_t{8} * kRequestsOfAPeer);
     peer.resume();
   }
   EXPECT_FALSE(peer.is_paused());
@@ -234,13 +238,13 @@ TEST_F(TurnTest, ManyCheapRequestsOfAControlPeerAreServedInPieces) {
     TestPeer peer(world);
     greet(peer, with_session);
     std::string requests;
-    for (std::size_t i = 0; i < 2 * Turn::kRequestsOfAPeer + 1; ++i)
+    for (std::size_t i = 0; i < 2 * kRequestsOfAPeer + 1; ++i)
       requests += framed(2, control::Unwatch{1});
     peer.send(requests);
     for (int turns = 1; turns <= 2; ++turns) {
       EXPECT_TRUE(peer.is_paused()) << with_session;
       EXPECT_FALSE(peer.awaits_turn());
-      EXPECT_EQ(peer.take().size(), control::kHeaderBytes * Turn::kRequestsOfAPeer);
+      EXPECT_EQ(peer.take().size(), control::kHeaderBytes * kRequestsOfAPeer);
       peer.resume();
     }
     EXPECT_FALSE(peer.is_paused());
@@ -361,7 +365,7 @@ TEST_F(TurnTest, WhatOthersAreToldOfCheapRequestsAddsUp) {
   EXPECT_FALSE(peer.awaits_turn());
   const std::size_t told = watchers.told();
   EXPECT_GE(told, Watchers::kEach);
-  EXPECT_LE(told, Turn::kRequestsOfAPeer + Watchers::kEach);
+  EXPECT_LE(told, kRequestsOfAPeer + Watchers::kEach);
   while (peer.is_paused())
     peer.resume();
   EXPECT_EQ(told + watchers.told(), 100 * Watchers::kEach) << "and nothing is lost";
