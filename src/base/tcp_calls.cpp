@@ -1,6 +1,5 @@
 #include "base/tcp_calls.hpp"
 
-#include <arpa/inet.h>
 #include <netdb.h>
 #include <netinet/in.h>
 #include <poll.h>
@@ -9,9 +8,7 @@
 #include <cerrno>
 #include <cstddef>
 #include <memory>
-#include <optional>
 #include <system_error>
-#include <utility>
 
 #include "base/poll_until.hpp"
 
@@ -21,21 +18,6 @@ namespace {
 Error error_of(int error) {
   const std::error_code code(error, std::generic_category());
   return {code, code.message()};
-}
-
-std::optional<std::pair<sockaddr_storage, socklen_t>> address_of(const Endpoint& place) {
-  sockaddr_storage storage{};
-  auto* const four = reinterpret_cast<sockaddr_in*>(&storage);
-  if (::inet_pton(AF_INET, place.host.c_str(), &four->sin_addr) == 1) {
-    four->sin_family = AF_INET;
-    four->sin_port = htons(place.port);
-    return std::pair{storage, static_cast<socklen_t>(sizeof *four)};
-  }
-  auto* const six = reinterpret_cast<sockaddr_in6*>(&storage);
-  if (::inet_pton(AF_INET6, place.host.c_str(), &six->sin6_addr) != 1) return std::nullopt;
-  six->sin6_family = AF_INET6;
-  six->sin6_port = htons(place.port);
-  return std::pair{storage, static_cast<socklen_t>(sizeof *six)};
 }
 
 }  // namespace
@@ -56,26 +38,39 @@ std::vector<std::string> look_up(const std::string& host) {
   return result;
 }
 
-Result<FileDescriptor> begin_connect(const Endpoint& place) {
-  const auto address = address_of(place);
-  if (!address) return Error(std::make_error_code(std::errc::invalid_argument), "no address");
+Result<FileDescriptor> dial(const SocketAddress& address) {
   FileDescriptor socket(
-      ::socket(address->first.ss_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+      ::socket(address.get()->sa_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, IPPROTO_TCP));
   if (!socket) return error_of(errno);
-  if (::connect(socket.get(), reinterpret_cast<const sockaddr*>(&address->first),
-                address->second) != 0 &&
-      errno != EINPROGRESS)
+  if (::connect(socket.get(), address.get(), address.length) != 0 && errno != EINPROGRESS &&
+      errno != EINTR)
     return error_of(errno);
   return socket;
 }
 
-Status end_connect(int socket, std::chrono::steady_clock::time_point deadline) {
-  int error = ETIMEDOUT;
+Result<FileDescriptor> begin_connect(const Endpoint& place) {
+  const SocketAddress address = numeric_address(place);
+  if (address.empty())
+    return Error(std::make_error_code(std::errc::invalid_argument), "no address");
+  return dial(address);
+}
+
+Status connect_error(int socket) {
+  int error = 0;
   socklen_t size = sizeof error;
-  if (await_ready(socket, POLLOUT, deadline))
-    (void)::getsockopt(socket, SOL_SOCKET, SO_ERROR, &error, &size);
+  if (::getsockopt(socket, SOL_SOCKET, SO_ERROR, &error, &size) != 0) error = errno;
   if (error != 0) return error_of(error);
+  // A port of this host that nobody listens on can connect to itself: both ends are one socket.
+  const Endpoint local = to_endpoint(local_address_of(socket));
+  const SocketAddress peer = peer_address_of(socket);
+  if (peer.empty()) return error_of(errno);
+  if (to_endpoint(peer) == local) return error_of(ECONNREFUSED);
   return Done{};
+}
+
+Status end_connect(int socket, std::chrono::steady_clock::time_point deadline) {
+  if (!await_ready(socket, POLLOUT, deadline)) return error_of(ETIMEDOUT);
+  return connect_error(socket);
 }
 
 Status send_all(int socket, std::string_view bytes,

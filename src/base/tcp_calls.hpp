@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "base/file_descriptor.hpp"
+#include "base/socket_address.hpp"
 #include "drun/base/endpoint.hpp"
 #include "drun/base/result.hpp"
 
@@ -16,8 +17,12 @@ namespace drun {
 // What a name means here, as numbers; empty: nothing. May ask a name server, without any limit.
 [[nodiscard]] std::vector<std::string> look_up(const std::string& host);
 
-// Waits for nothing. The host is a numeric address: no name is looked up.
+// A non-blocking, close-on-exec socket that is connecting or connected. Waits for nothing.
+[[nodiscard]] Result<FileDescriptor> dial(const SocketAddress& address);
+// The same; the host is a numeric address: no name is looked up.
 [[nodiscard]] Result<FileDescriptor> begin_connect(const Endpoint& place);
+// How that went, once the socket is writable.
+[[nodiscard]] Status connect_error(int socket);
 // Until it stands, or why it does not.
 [[nodiscard]] Status end_connect(int socket, std::chrono::steady_clock::time_point deadline);
 

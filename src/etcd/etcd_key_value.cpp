@@ -134,7 +134,7 @@ class EtcdKeyValue::Impl : public std::enable_shared_from_this<Impl> {
     } else {
       HttpServer server{endpoint, {}};
       for (const auto& address : *found) {
-        auto host = store::to_endpoint(address).host;
+        auto host = to_endpoint(address).host;
         if (host.find('%') == std::string::npos) server.addresses.push_back(std::move(host));
       }
       if (!server.addresses.empty()) {

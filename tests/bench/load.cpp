@@ -161,7 +161,7 @@ class Swarm {
     }
   }
 
-  store::SocketAddress address_;
+  SocketAddress address_;
   FileDescriptor epoll_;
   std::vector<Connection> connections_;
   std::size_t connecting_ = 0;

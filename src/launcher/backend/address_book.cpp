@@ -52,7 +52,7 @@ void AddressBook::on_answer(Entry& entry, const Result<store::Addresses>& answer
   }
   std::vector<std::string> numeric;
   for (const auto& each : *answer)
-    if (numeric.size() < kMostAddresses) numeric.push_back(store::to_endpoint(each).host);
+    if (numeric.size() < kMostAddresses) numeric.push_back(to_endpoint(each).host);
   if (numeric == entry.numeric) return;
   entry.numeric = std::move(numeric);
   changed_();

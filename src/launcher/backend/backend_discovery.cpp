@@ -15,8 +15,8 @@ void BackendDiscovery::ask(const Endpoint& endpoint, Answer answer) {
   if (!numeric.empty()) return answer(is_own_address(numeric.front()));
   look_up_.ask(endpoint, [answer = std::move(answer)](const Result<store::Addresses>& found) {
     if (!found) return answer(found.error());
-    answer(std::any_of(found->begin(), found->end(), [](const store::SocketAddress& each) {
-      return is_own_address(store::to_endpoint(each).host);
+    answer(std::any_of(found->begin(), found->end(), [](const SocketAddress& each) {
+      return is_own_address(to_endpoint(each).host);
     }));
   });
 }

@@ -1,7 +1,6 @@
 #include "store/client/resolve.hpp"
 
 #include <netdb.h>
-#include <netinet/in.h>
 #include <poll.h>
 
 #include <cerrno>
@@ -12,7 +11,6 @@
 #include <utility>
 
 #include "base/signal_block.hpp"
-#include "base/whole_number.hpp"
 #include "store/client/socket.hpp"
 
 namespace drun::store {
@@ -25,14 +23,15 @@ struct Answer {
   int system_error = 0;
 };
 
-Answer get_addresses(const std::string& host, std::uint16_t port, int flags) {
+Answer get_addresses(const Endpoint& endpoint) {
   addrinfo hints{};
   hints.ai_family = AF_UNSPEC;
   hints.ai_socktype = SOCK_STREAM;
-  hints.ai_flags = AI_NUMERICSERV | flags;
+  hints.ai_flags = AI_NUMERICSERV;
   addrinfo* list = nullptr;
   Answer answer;
-  answer.code = ::getaddrinfo(host.c_str(), std::to_string(port).c_str(), &hints, &list);
+  answer.code =
+      ::getaddrinfo(endpoint.host.c_str(), std::to_string(endpoint.port).c_str(), &hints, &list);
   answer.system_error = errno;
   if (answer.code != 0) return answer;
   for (const addrinfo* entry = list; entry != nullptr; entry = entry->ai_next) {
@@ -46,20 +45,12 @@ Answer get_addresses(const std::string& host, std::uint16_t port, int flags) {
 }
 
 Result<Addresses> look_up(const Endpoint& endpoint) {
-  Answer answer = get_addresses(endpoint.host, endpoint.port, 0);
+  Answer answer = get_addresses(endpoint);
   if (answer.code == 0) return std::move(answer.addresses);
   const std::string why = answer.code == EAI_SYSTEM
                               ? std::generic_category().message(answer.system_error)
                               : ::gai_strerror(answer.code);
   return Error(std::make_error_code(std::errc::host_unreachable), why);
-}
-
-// `call` is getsockname or getpeername.
-SocketAddress address_by(int (*call)(int, sockaddr*, socklen_t*), int socket) {
-  SocketAddress address;
-  address.length = sizeof address.storage;
-  if (call(socket, reinterpret_cast<sockaddr*>(&address.storage), &address.length) != 0) return {};
-  return address;
 }
 
 }  // namespace
@@ -71,7 +62,8 @@ Addresses literal_addresses(const Endpoint& endpoint) {
     both.insert(both.end(), v6.begin(), v6.end());
     return both;
   }
-  return get_addresses(endpoint.host, endpoint.port, AI_NUMERICHOST).addresses;
+  const SocketAddress numeric = numeric_address(endpoint);
+  return numeric.empty() ? Addresses{} : Addresses{numeric};
 }
 
 LookUp start_look_up(const Endpoint& endpoint) {
@@ -103,26 +95,6 @@ Result<Addresses> resolve(const Endpoint& endpoint,
   Result<Addresses> found = std::move(*look_up->receive());
   if (!found) return look_up_failure(endpoint, found.error());
   return found;
-}
-
-Endpoint to_endpoint(const SocketAddress& address) {
-  char host[NI_MAXHOST] = {};
-  char port[NI_MAXSERV] = {};
-  if (::getnameinfo(address.get(), address.length, host, sizeof host, port, sizeof port,
-                    NI_NUMERICHOST | NI_NUMERICSERV) != 0) {
-    return {};
-  }
-  std::string name = host;
-  if (name.starts_with("::ffff:")) name.erase(0, 7);  // an IPv4 connection of a dual-stack socket
-  return {std::move(name), whole_number<std::uint16_t>(port).value_or(0)};
-}
-
-SocketAddress local_address_of(int socket) {
-  return address_by(::getsockname, socket);
-}
-
-SocketAddress peer_address_of(int socket) {
-  return address_by(::getpeername, socket);
 }
 
 }  // namespace drun::store

@@ -1,32 +1,18 @@
-// Endpoint to socket addresses. Numeric hosts and "localhost" need no look-up and no thread; any
-// other name is looked up in a thread of its own, because the C library's look-up has no time limit
-// and cannot be interrupted.
+// Endpoint to socket addresses (base/socket_address.hpp). Numeric hosts and "localhost" need no
+// look-up and no thread; any other name is looked up in a thread of its own, because the C
+// library's look-up has no time limit and cannot be interrupted.
 #pragma once
-
-#include <sys/socket.h>
 
 #include <chrono>
 #include <memory>
-#include <string_view>
 #include <vector>
 
 #include "base/mailbox.hpp"
+#include "base/socket_address.hpp"
 #include "drun/base/endpoint.hpp"
 #include "drun/base/result.hpp"
 
 namespace drun::store {
-
-struct SocketAddress {
-  sockaddr_storage storage{};
-  socklen_t length = 0;
-
-  [[nodiscard]] const sockaddr* get() const { return reinterpret_cast<const sockaddr*>(&storage); }
-  [[nodiscard]] bool empty() const { return length == 0; }
-  // As one would hand it on.
-  [[nodiscard]] std::string_view bytes() const {
-    return {reinterpret_cast<const char*>(&storage), length};
-  }
-};
 
 using Addresses = std::vector<SocketAddress>;
 
@@ -47,12 +33,5 @@ using LookUp = std::shared_ptr<Mailbox<Result<Addresses>>>;
 // The addresses of the endpoint, literal or looked up; Errc::Timeout at the deadline. Blocks.
 [[nodiscard]] Result<Addresses> resolve(const Endpoint& endpoint,
                                         std::chrono::steady_clock::time_point deadline);
-
-// Numeric host and port; an IPv4-mapped address as plain IPv4. An empty one has an empty host.
-[[nodiscard]] Endpoint to_endpoint(const SocketAddress& address);
-
-// The local end of a connected socket, and the other one; empty if it has none, which errno says.
-[[nodiscard]] SocketAddress local_address_of(int socket);
-[[nodiscard]] SocketAddress peer_address_of(int socket);
 
 }  // namespace drun::store

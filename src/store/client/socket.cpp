@@ -7,6 +7,7 @@
 #include <cerrno>
 
 #include "base/poll_until.hpp"
+#include "base/tcp_calls.hpp"
 #include "drun/store/errors.hpp"
 
 namespace drun::store {
@@ -28,29 +29,17 @@ Status wait_ready(int fd, short events, SteadyTime deadline) {
 }
 
 Result<FileDescriptor> begin_connect(const SocketAddress& address) {
-  FileDescriptor socket(
-      ::socket(address.get()->sa_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, IPPROTO_TCP));
-  if (!socket) return network_error(errno);
+  auto socket = dial(address);
+  if (!socket) return network_error(socket.error().code().value());
   const int on = 1;
-  ::setsockopt(socket.get(), IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
-  ::setsockopt(socket.get(), SOL_SOCKET, SO_KEEPALIVE, &on, sizeof on);
-  if (::connect(socket.get(), address.get(), address.length) != 0 && errno != EINPROGRESS &&
-      errno != EINTR) {
-    return network_error(errno);
-  }
+  ::setsockopt(socket->get(), IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
+  ::setsockopt(socket->get(), SOL_SOCKET, SO_KEEPALIVE, &on, sizeof on);
   return socket;
 }
 
 Status connect_error(int socket) {
-  int error = 0;
-  socklen_t size = sizeof error;
-  if (::getsockopt(socket, SOL_SOCKET, SO_ERROR, &error, &size) != 0) error = errno;
-  if (error != 0) return network_error(error);
-  // A port of this host that nobody listens on can connect to itself: both ends are one socket.
-  const Endpoint local = to_endpoint(local_address_of(socket));
-  const SocketAddress peer = peer_address_of(socket);
-  if (peer.empty()) return network_error(errno);
-  if (to_endpoint(peer) == local) return network_error(ECONNREFUSED);
+  const Status connected = drun::connect_error(socket);
+  if (!connected) return network_error(connected.error().code().value());
   return Done{};
 }
 

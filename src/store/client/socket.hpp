@@ -1,4 +1,5 @@
-// One TCP connection with blocking calls that end at a deadline.
+// One TCP connection with blocking calls that end at a deadline: as base/tcp_calls.hpp, but with
+// the errors that the clients of a store tell apart.
 #pragma once
 
 #include <chrono>

@@ -6,6 +6,7 @@
 
 #include <chrono>
 #include <cstdint>
+#include <system_error>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -48,6 +49,27 @@ TEST(TcpCallsTest, ConnectsToAPortOfIpv6) {
   const auto socket = begin_connect({"::1", ntohs(place.sin6_port)});
   ASSERT_TRUE(socket) << socket.error().what();
   EXPECT_TRUE(end_connect(socket->get(), std::chrono::steady_clock::now() + test::kPatience));
+}
+
+TEST(TcpCallsTest, ANameIsNoAddress) {
+  EXPECT_FALSE(begin_connect({"localhost.", 1}));
+}
+
+// TCP joins the ends of one socket if a client is given the very port that it connects to.
+TEST(TcpCallsTest, ASocketThatIsConnectedToItselfIsRefused) {
+  const FileDescriptor socket(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  sockaddr_in place{};
+  place.sin_family = AF_INET;
+  place.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  socklen_t size = sizeof place;
+  auto* const address = reinterpret_cast<sockaddr*>(&place);
+  ASSERT_EQ(::bind(socket.get(), address, size), 0);
+  ASSERT_EQ(::getsockname(socket.get(), address, &size), 0);
+  ASSERT_EQ(::connect(socket.get(), address, size), 0);
+  const Status connected =
+      end_connect(socket.get(), std::chrono::steady_clock::now() + test::kPatience);
+  ASSERT_FALSE(connected);
+  EXPECT_EQ(connected.error().code(), std::errc::connection_refused);
 }
 
 }  // namespace

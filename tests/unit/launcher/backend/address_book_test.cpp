@@ -31,7 +31,7 @@ class AddressBookTest : public ::testing::Test {
   [[nodiscard]] std::vector<std::string> known(const Endpoint& place) const {
     std::vector<std::string> result;
     for (const auto& each : book_.addresses(place))
-      result.push_back(to_string(store::to_endpoint(each)));
+      result.push_back(to_string(to_endpoint(each)));
     return result;
   }
 
