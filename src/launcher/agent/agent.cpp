@@ -217,7 +217,7 @@ class Agent {
   }
 
   const Options& options_;
-  GuardianRunner processes_;  // its end is waited for last
+  process::Guardian processes_;  // its end is waited for last
   const std::string host_name_;
   const std::function<const WorkerGroup&()> group_ = [this]() -> auto& { return workers_.group(); };
   asio::io_context io_{1};

@@ -28,6 +28,7 @@
 #include "launcher/process/kill_limit.hpp"
 #include "launcher/process/lease.hpp"
 #include "launcher/process/stop_limit.hpp"
+#include "launcher/process/suspension.hpp"
 
 namespace drun::process {
 namespace {
@@ -390,8 +391,11 @@ Guardian::Impl::~Impl() {
 }
 
 Guardian::Guardian(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
-Guardian::Guardian(Guardian&&) noexcept = default;
-Guardian& Guardian::operator=(Guardian&&) noexcept = default;
+Guardian::Guardian(Guardian&& other) noexcept : impl_(std::move(other.impl_)) {}
+Guardian& Guardian::operator=(Guardian&& other) noexcept {
+  impl_ = std::move(other.impl_);
+  return *this;
+}
 Guardian::~Guardian() = default;
 
 Guardian Guardian::start(const GuardianOptions& wanted) {
@@ -522,6 +526,14 @@ void Guardian::say_at_end(const Farewell& farewell) {
   std::string message = wire::encode(farewell);
   impl_->tell_watchdog(message);
   impl_->send(std::move(message));
+}
+
+bool Guardian::acts_by_default(pid_t pid, int signal) const {
+  return process::acts_by_default(pid, signal);
+}
+
+bool Guardian::suspend(int signal) {
+  return suspend_with(*this, signal);
 }
 
 pid_t Guardian::pid() const {

@@ -105,9 +105,61 @@ struct GuardianOptions {
   std::string cgroup_name;
 };
 
-// The agent's handle. One thread. Throws std::system_error if the environment is broken (no memory
-// for a fork).
-class Guardian {
+// What an agent asks for its workers. In production a Guardian carries it out; tests put a fake in
+// its place. One thread.
+class ProcessRunner {
+ public:
+  ProcessRunner() = default;
+  ProcessRunner(const ProcessRunner&) = delete;
+  ProcessRunner& operator=(const ProcessRunner&) = delete;
+  virtual ~ProcessRunner() = default;
+
+  // Readable when receive() has something.
+  [[nodiscard]] virtual int fd() const = 0;
+  // Never blocks.
+  [[nodiscard]] virtual std::vector<GuardianEvent> receive() = 0;
+
+  // Variables for every worker that is spawned from now on; replaces those shared before. So a
+  // megabyte of environment goes to the guardian once and not with every worker.
+  virtual void share_environment(const std::vector<std::string>& environment) = 0;
+  virtual void spawn(SpawnRequest request) = 0;
+  // To the process groups of all workers; SIGSTOP and SIGCONT to everything that they have started.
+  virtual void signal_all(int signal) = 0;
+  // To this worker, if Spawned has told of it and it runs; to nothing that it has started.
+  virtual void signal(WorkerId worker, int signal) = 0;
+  // As the function of this name in descendants.hpp.
+  [[nodiscard]] virtual bool acts_by_default(pid_t pid, int signal) const = 0;
+  // `signal` to every worker's group, `grace` (ends early when all are gone), SIGKILL to the rest,
+  // every descendant included; then the event Stopped. A second call while one is under way may
+  // shorten the grace, never lengthens it. A guardian that somebody has stopped is woken. One that
+  // does not stop the workers in time is killed; GuardianLost follows when everything is gone.
+  virtual void stop(int signal, std::chrono::milliseconds grace) = 0;
+  // Nothing that hangs is waited for any more: within about two seconds GuardianLost follows, and
+  // the destructor leaves the helpers to end by themselves.
+  virtual void give_up() = 0;
+
+  // Workers may run until `length` after `since`, a moment not long ago; without any call for as
+  // long as they like. At the end the guardian kills them; if it is stopped or hangs, the watchdog
+  // kills it with them a little later. Workers that SIGSTOP of signal_all() has stopped live on; if
+  // the lease is over when SIGCONT comes, they go on when it is renewed.
+  virtual void renew_lease(std::chrono::steady_clock::time_point since,
+                           std::chrono::milliseconds length) = 0;
+
+  // A folder of the agent's that must not outlive it: removed with all it holds when this object or
+  // the whole process is gone, also by SIGKILL. An absolute path.
+  virtual void remove_at_end(const std::string& folder) = 0;
+
+  // Said when this process has ended without taking it back, and nothing that it had started is
+  // left. Replaces what was given before; an empty one takes that back.
+  virtual void say_at_end(const Farewell& farewell) = 0;
+
+  // Ctrl-Z: the workers and all that they have started stop and go on with this process. Returns
+  // when it goes on; false, and nothing is done, if it cannot be suspended.
+  virtual bool suspend(int signal) = 0;
+};
+
+// The agent's handle. Throws std::system_error if the environment is broken (no memory for a fork).
+class Guardian final : public ProcessRunner {
  public:
   // Forks the guardian and does not wait for it: it carries out earlier requests as soon as it
   // runs. Call before any thread exists. The caller becomes a child subreaper too.
@@ -118,45 +170,25 @@ class Guardian {
   void end();
   // As end(), and waits for the helpers' end. That takes up to kLongestKilling if
   // SIGKILL does not end a process at once; after give_up() a second.
-  ~Guardian();
+  ~Guardian() override;
 
-  // Readable when receive() has something.
-  [[nodiscard]] int fd() const;
-  // Never blocks.
-  [[nodiscard]] std::vector<GuardianEvent> receive();
+  [[nodiscard]] int fd() const override;
+  [[nodiscard]] std::vector<GuardianEvent> receive() override;
+  void share_environment(const std::vector<std::string>& environment) override;
+  void spawn(SpawnRequest request) override;
+  void signal_all(int signal) override;
+  void signal(WorkerId worker, int signal) override;
+  [[nodiscard]] bool acts_by_default(pid_t pid, int signal) const override;
+  void stop(int signal, std::chrono::milliseconds grace) override;
+  void give_up() override;
+  void renew_lease(std::chrono::steady_clock::time_point since,
+                   std::chrono::milliseconds length) override;
+  void remove_at_end(const std::string& folder) override;
+  void say_at_end(const Farewell& farewell) override;
+  bool suspend(int signal) override;
 
-  // Variables for every worker that is spawned from now on; replaces those shared before. So a
-  // megabyte of environment goes to the guardian once and not with every worker.
-  void share_environment(const std::vector<std::string>& environment);
-  void spawn(SpawnRequest request);
-  // To the process groups of all workers; SIGSTOP and SIGCONT to everything that they have started.
-  void signal_all(int signal);
-  // To this worker, if Spawned has told of it and it runs; to nothing that it has started.
-  void signal(WorkerId worker, int signal);
-  // `signal` to every worker's group, `grace` (ends early when all are gone), SIGKILL to the rest,
-  // every descendant included; then the event Stopped. A second call while one is under way may
-  // shorten the grace, never lengthens it. A guardian that somebody has stopped is woken. One that
-  // does not stop the workers in time is killed; GuardianLost follows when everything is gone.
-  void stop(int signal, std::chrono::milliseconds grace);
-  // Nothing that hangs is waited for any more: within about two seconds GuardianLost follows, and
-  // the destructor leaves the helpers to end by themselves.
-  void give_up();
-
-  // Workers may run until `length` after `since`, a moment not long ago; without any call for as
-  // long as they like. At the end the guardian kills them; if it is stopped or hangs, the watchdog
-  // kills it with them a little later. Workers that SIGSTOP of signal_all() has stopped live on; if
-  // the lease is over when SIGCONT comes, they go on when it is renewed.
-  void renew_lease(std::chrono::steady_clock::time_point since, std::chrono::milliseconds length);
-
-  // A folder of the agent's that must not outlive it: removed with all it holds when this object or
-  // the whole process is gone, also by SIGKILL. An absolute path.
-  void remove_at_end(const std::string& folder);
-  // Takes all of that back: a thread of this process hangs in one of them.
+  // Takes all of remove_at_end() back: a thread of this process hangs in one of the folders.
   void leave_folders();
-
-  // Said when this process has ended without taking it back, and nothing that it had started is
-  // left. Replaces what was given before; an empty one takes that back.
-  void say_at_end(const Farewell& farewell);
 
   // Waits until the guardian is there; 0 if it never starts.
   [[nodiscard]] pid_t pid() const;
