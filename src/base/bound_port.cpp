@@ -9,12 +9,17 @@
 namespace drun {
 namespace {
 
+// errno, or 0.
 template <typename Address>
-FileDescriptor bound(FileDescriptor socket, const Address& address) {
-  if (socket &&
-      ::bind(socket.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address) != 0)
-    socket.reset();
-  return socket;
+int bind_error(const FileDescriptor& socket, const Address& address) {
+  if (!socket) return errno;
+  const auto* const place = reinterpret_cast<const sockaddr*>(&address);
+  return ::bind(socket.get(), place, sizeof address) == 0 ? 0 : errno;
+}
+
+FileDescriptor none(int error) {
+  errno = error;
+  return {};
 }
 
 }  // namespace
@@ -26,13 +31,16 @@ FileDescriptor bind_everywhere(std::uint16_t port) {
   sockaddr_in6 any6{};
   any6.sin6_family = AF_INET6;
   any6.sin6_port = htons(port);
-  v6 = bound(std::move(v6), any6);
+  int error = bind_error(v6, any6);
+  if (error == 0) return v6;
   // Taken on either family is taken: IPv4 alone is for machines without IPv6.
-  if (v6 || errno == EADDRINUSE || errno == EACCES) return v6;
+  if (error == EADDRINUSE || error == EACCES) return none(error);
+  FileDescriptor v4(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
   sockaddr_in any4{};
   any4.sin_family = AF_INET;
   any4.sin_port = htons(port);
-  return bound(FileDescriptor(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)), any4);
+  error = bind_error(v4, any4);
+  return error == 0 ? std::move(v4) : none(error);
 }
 
 std::uint16_t bound_port(int socket) {
