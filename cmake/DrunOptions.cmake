@@ -132,10 +132,17 @@ function(drun_precompile name)
   target_precompile_headers(${name} REUSE_FROM drun_precompiled)
 endfunction()
 
-# drun_add_program(<name> SOURCES ... DEPENDS ...): one relocatable file, C++ runtime linked in.
+# drun_add_program(<name> SOURCES ... DEPENDS ... [FIRST room...]): one relocatable file, C++ runtime linked in.
+# FIRST: its rooms that are OFTEN_RUN. Of a template that several rooms use, as std::string's append, the linker keeps
+# the first that it sees; the others run that, too.
 function(drun_add_program name)
-  cmake_parse_arguments(PARSE_ARGV 1 arg "" "" "SOURCES;DEPENDS")
+  cmake_parse_arguments(PARSE_ARGV 1 arg "" "" "SOURCES;DEPENDS;FIRST")
   add_executable(${name} ${arg_SOURCES})
+  if(CMAKE_BUILD_TYPE STREQUAL "Release")
+    foreach(room IN LISTS arg_FIRST)
+      target_sources(${name} PRIVATE $<TARGET_OBJECTS:drun_${room}>)
+    endforeach()
+  endif()
   target_link_libraries(${name} PRIVATE ${arg_DEPENDS} drun_build_flags)
   drun_precompile(${name})
   set_target_properties(${name} PROPERTIES RUNTIME_OUTPUT_DIRECTORY "${PROJECT_BINARY_DIR}/bin")
