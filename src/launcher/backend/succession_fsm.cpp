@@ -21,10 +21,11 @@ void SuccessionFsm::set_plan(SuccessionPlan plan) {
 
 void SuccessionFsm::on_link_up() {
   if (state_ == Visiting || state_ == Standing) {
-    store_ = found_ ? *found_ : asked_.successors[at_];
+    if (!is_glance_) store_ = found_ ? *found_ : asked_.successors[at_];
     if (!has_been_at(store_)) been_at_.push_back(store_);
   }
   found_.reset();
+  is_glance_ = false;
   if (state_ != Over) state_ = Settled;
 }
 
@@ -44,6 +45,7 @@ SuccessionStep SuccessionFsm::on_link_down(const Break& how, Time now) {
         ++hops_;
         return visit(*how.moved, now);
       }
+      if (is_glance_) return resume(now);
       return how.early && !found_ ? ask_again(now) : next(now);
     case Pausing:
     case Over:
@@ -61,8 +63,9 @@ SuccessionStep SuccessionFsm::on_found(const Endpoint& store, Time now) {
 SuccessionStep SuccessionFsm::visit(const Endpoint& store, Time now) {
   found_ = store;
   asked_at_ = now;
-  due_ = turn_end_ = std::min(search_end_, now + turn_);
-  is_early_ = false;
+  turn_end_ = std::min(search_end_, now + turn_);
+  due_ = std::max(turn_end_, now + limits_.glance);
+  is_early_ = is_glance_ = false;
   state_ = Visiting;
   return Visit{store};
 }
@@ -98,13 +101,11 @@ SuccessionStep SuccessionFsm::on_time(const std::string& cause, Time now) {
     case Visiting:
     case Standing:
       any_waited_ = true;
+      if (is_glance_ || now < turn_end_) return is_glance_ ? resume(now) : glance(now);
       return next(now);
     case Pausing:
       if (!std::exchange(is_early_, false)) return ask(now);
-      if (now >= turn_end_) return next(now);
-      due_ = turn_end_;
-      state_ = Visiting;
-      return Visit{asked_.successors[at_]};
+      return may_glance() ? glance(now) : resume(now);
     default:
       return {};
   }
@@ -142,6 +143,7 @@ SuccessionStep SuccessionFsm::search(Time now) {
   any_waited_ = false;
   found_.reset();
   hops_ = 0;
+  is_last_ = false;
   return ask(now);
 }
 
@@ -152,7 +154,7 @@ SuccessionStep SuccessionFsm::next(Time now) {
 }
 
 SuccessionStep SuccessionFsm::ask(Time now) {
-  if (now >= search_end_) return give_up_search();
+  if (now >= search_end_) return end_search(now);
   if (at_ >= asked_.successors.size()) {
     at_ = 0;
     const auto pass = std::chrono::ceil<Duration>(now - std::exchange(pass_began_, now));
@@ -162,13 +164,24 @@ SuccessionStep SuccessionFsm::ask(Time now) {
   }
   if (asked_.successors.empty()) return pause(now);
   asked_at_ = now;
-  due_ = turn_end_ = std::min(search_end_, now + turn_);
+  is_glance_ = false;
+  turn_end_ = std::min(search_end_, now + turn_);
   if (asked_.own == at_) {
+    due_ = turn_end_;
     state_ = Standing;
     return Stand{};
   }
-  state_ = Visiting;
+  wait_there(now);
   return Visit{asked_.successors[at_]};
+}
+
+void SuccessionFsm::wait_there(Time now) {
+  state_ = Visiting;
+  due_ = may_glance() ? std::min(turn_end_, now + limits_.turn - limits_.glance) : turn_end_;
+}
+
+bool SuccessionFsm::may_glance() const {
+  return asked_.own != at_ && asked_.successors[at_] != store_;
 }
 
 // Agents notice a loss at different times. Who went on at once would be ahead of the others at
@@ -178,6 +191,21 @@ SuccessionStep SuccessionFsm::ask_again(Time now) {
   state_ = Pausing;
   due_ = std::min(turn_end_, now + limits_.pause);
   return {};
+}
+
+SuccessionStep SuccessionFsm::glance(Time now) {
+  is_glance_ = true;
+  due_ = std::min(turn_end_, now + limits_.glance);
+  state_ = Visiting;
+  return Visit{store_};
+}
+
+SuccessionStep SuccessionFsm::resume(Time now) {
+  is_glance_ = false;
+  if (is_last_) return give_up_search();
+  if (now >= turn_end_) return next(now);
+  wait_there(now);
+  return Visit{asked_.successors[at_]};
 }
 
 SuccessionStep SuccessionFsm::pause(Time now) {
@@ -191,6 +219,15 @@ SuccessionStep SuccessionFsm::give_up_waiting(const std::string& cause) {
   return GiveUpSearch{
       "lost the store at " + to_string(store_) + " and could not reach it again within " +
       rendezvous::duration_text(limits_.keep_alive) + (cause.empty() ? "" : ": " + cause)};
+}
+
+// The way to the store may be open again since it was asked last.
+SuccessionStep SuccessionFsm::end_search(Time now) {
+  if (std::exchange(is_last_, true)) return give_up_search();
+  is_glance_ = true;
+  due_ = now + limits_.glance;
+  state_ = Visiting;
+  return Visit{store_};
 }
 
 SuccessionStep SuccessionFsm::give_up_search() {

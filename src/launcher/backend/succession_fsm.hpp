@@ -69,6 +69,11 @@ class SuccessionFsm {
     Duration turn{2'000};
     Duration longest_turn{8'000};
     Duration pause{100};
+    // This agent may only have been cut off, and the others may be with the store still. So it
+    // looks for so long whether the store answers again: in the first two seconds of each turn, in
+    // each two that follow, when a successor's agent says that it is in touch with the store, and
+    // in the end.
+    Duration glance{300};
     Duration search{20'000};  // of all attempts together
   };
   // How the link broke.
@@ -120,9 +125,14 @@ class SuccessionFsm {
   SuccessionStep next(Time now);
   SuccessionStep ask(Time now);
   SuccessionStep ask_again(Time now);
+  [[nodiscard]] bool may_glance() const;
+  SuccessionStep glance(Time now);
+  SuccessionStep resume(Time now);
+  void wait_there(Time now);
   SuccessionStep visit(const Endpoint& store, Time now);
   SuccessionStep wait_or_search(const Break& how, Time now);
   SuccessionStep give_up_waiting(const std::string& cause);
+  SuccessionStep end_search(Time now);
   SuccessionStep give_up_search();
   SuccessionStep pause(Time now);
 
@@ -143,6 +153,8 @@ class SuccessionFsm {
   Time asked_at_ = Time::min();
   Time turn_end_;                  // of the one that is asked
   bool is_early_ = false;          // it is to be asked again before that
+  bool is_glance_ = false;         // the lost store is asked meanwhile
+  bool is_last_ = false;           // and then no more
   std::optional<Endpoint> found_;  // where it is, if that is none of the successors
   int hops_ = 0;                   // in this search: from one place that points to another
 };

@@ -98,6 +98,22 @@ TEST(SuccessionTest, ANewcomerThatSucceedsTheStoreWaitsForWhoIsNotHeardOf) {
   EXPECT_EQ(SuccessionWorld(plan, false).run().violation, "") << replay(plan);
 }
 
+// Its workers have ended by then, the others run on without it, and their store has not moved.
+TEST(SuccessionTest, ANodeThatWasCutOffComesBack) {
+  SuccessionPlan plan;
+  plan.nodes = plan.max_nodes = 6;
+  plan.work_ms = 60'000;
+  for (int duration = 8'000; duration <= 24'000; duration += 500) {
+    plan.seed = static_cast<std::uint64_t>(duration);
+    for (int node = 1; node < plan.nodes; ++node) {
+      plan.blows = {{5'000, Harm::Cut, false, node, duration, 0}};
+      const SuccessionReport report = SuccessionWorld(plan, false).run();
+      ASSERT_EQ(report.violation, "") << replay(plan);
+      ASSERT_EQ(report.succeeded, plan.nodes) << replay(plan);
+    }
+  }
+}
+
 TEST(SuccessionTest, ASeedReplaysExactly) {
   for (const std::uint64_t seed : {7U, 23U, 99U}) {
     const SuccessionPlan plan = make_succession_plan(seed);

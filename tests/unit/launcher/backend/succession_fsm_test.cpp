@@ -203,7 +203,7 @@ const std::vector<Row> kTable = {
       {"over", {"visit node2", Visiting}},
       {"silent", {"visit node2", Visiting}},
       {"too early", {"-", Pausing}},
-      {"due", {"visit node2", Visiting}},
+      {"due", {"visit node0", Visiting}},
       {"moved", {"visit node8", Visiting}},
       {"found", {"visit node9", Visiting}},
       {"leave", {"-", Over}}}},
@@ -235,7 +235,7 @@ const std::vector<Row> kTable = {
       {"over", {"visit node2", Visiting}},
       {"silent", {"visit node2", Visiting}},
       {"too early", {"-", Pausing}},
-      {"due", {"visit node2", Visiting}},
+      {"due", {"visit node0", Visiting}},
       {"moved", {"visit node8", Visiting}},
       {"found", {"visit node9", Visiting}},
       {"leave", {"-", Over}}}},
@@ -248,7 +248,7 @@ const std::vector<Row> kTable = {
       {"over", {"stand", Standing}},
       {"silent", {"stand", Standing}},
       {"too early", {"-", Pausing}},
-      {"due", {"stand", Standing}},
+      {"due", {"visit node0", Visiting}},
       {"moved", {"visit node8", Visiting}},
       {"found", {"visit node9", Visiting}},
       {"leave", {"-", Over}}}},
@@ -268,7 +268,7 @@ const std::vector<Row> kTable = {
     {Visiting,
      "the lost store, but one has taken time",
      plan(2),
-     {"refused", "due", "refused"},
+     {"refused", "due", "due", "refused"},
      {{"link up", {"-", Settled}},
       {"refused", {"visit node1", Visiting}},
       {"over", {"visit node1", Visiting}},
@@ -319,7 +319,20 @@ const std::vector<Row> kTable = {
      plan(3),
      {"refused", "too early"},
      {{"link up", {"-", Settled}},
+      {"due", {"visit node0", Visiting}},
+      {"found", {"visit node9", Visiting}},
+      {"leave", {"-", Over}}}},
+    {Visiting,
+     "the lost store for a moment, since the first of three was early",
+     plan(3),
+     {"refused", "too early", "due"},
+     {{"link up", {"-", Settled}},
+      {"refused", {"visit node1", Visiting}},
+      {"over", {"visit node1", Visiting}},
+      {"silent", {"visit node1", Visiting}},
+      {"too early", {"visit node1", Visiting}},
       {"due", {"visit node1", Visiting}},
+      {"moved", {"visit node8", Visiting}},
       {"found", {"visit node9", Visiting}},
       {"leave", {"-", Over}}}},
     {Visiting,
@@ -401,14 +414,55 @@ TEST(SuccessionFsmTest, WithoutASuccessorItIsWaitedForFromTheBreakOn) {
 TEST(SuccessionFsmTest, ATurnIsAsLongAsThePassBefore) {
   Machine machine(plan(2));
   std::vector<Time::duration> turns;
-  feed(machine, {"refused"});
+  std::string at = name_of(feed(machine, {"refused"}));
+  auto begin = machine.now;
   while (machine.fsm.state() != Over) {
-    const auto begin = machine.now;
-    feed(machine, {"due"});
-    turns.push_back(machine.now - begin);
+    const std::string next = name_of(feed(machine, {"due"}));
+    const bool glances = at != "visit node0" && next == "visit node0" &&
+                         machine.fsm.next_deadline() == machine.now + kLimits.glance;
+    if (glances || next == at) continue;
+    at = next;
+    turns.push_back(machine.now - std::exchange(begin, machine.now));
   }
   EXPECT_THAT(turns, testing::ElementsAre(seconds(2), seconds(2), seconds(2), seconds(6),
-                                          seconds(6), seconds(2)));  // 20 s in all
+                                          seconds(6), milliseconds(2'300)));
+  EXPECT_EQ(machine.now, kStart + kLimits.search + kLimits.glance) << "in all";
+}
+
+// For so long at the end of each two seconds.
+TEST(SuccessionFsmTest, TheLostStoreIsLookedForInBetween) {
+  Machine machine(plan(1));
+  feed(machine, {"refused", "due", "due", "due"});
+  ASSERT_EQ(machine.now, kStart + seconds(4)) << "one turn, and one at the lost store";
+  std::vector<std::pair<std::string, Time::duration>> steps;
+  for (int i = 0; i < 4; ++i) {
+    const std::string step = name_of(feed(machine, {"due"}));
+    steps.emplace_back(step, machine.now - kStart - seconds(4));
+  }
+  EXPECT_THAT(steps, testing::ElementsAre(std::pair("visit node0", milliseconds(1'700)),
+                                          std::pair("visit node1", milliseconds(2'000)),
+                                          std::pair("visit node0", milliseconds(3'700)),
+                                          std::pair("visit node0", milliseconds(4'000))));
+}
+
+TEST(SuccessionFsmTest, TheLostStoreIsAskedOnceMoreInTheEnd) {
+  for (const std::string last : {"refused", "due", "too early", "over"}) {
+    SCOPED_TRACE(last);
+    Machine machine(plan(2, 1));
+    std::string step;
+    feed(machine, {"refused"});
+    while (machine.now < kStart + kLimits.search)
+      step = name_of(feed(machine, {"due"}));
+    EXPECT_EQ(step, "visit node0");
+    EXPECT_EQ(name_of(feed(machine, {last})), "give up");
+  }
+  Machine machine(plan(2, 1));
+  feed(machine, {"refused"});
+  while (machine.now < kStart + kLimits.search)
+    feed(machine, {"due"});
+  feed(machine, {"link up"});
+  EXPECT_EQ(machine.fsm.state(), Settled);
+  EXPECT_EQ(machine.fsm.store(), (Endpoint{"node0", 29400}));
 }
 
 TEST(SuccessionFsmTest, APlanThatChangesCountsFromTheNextSearchOn) {
@@ -429,11 +483,24 @@ TEST(SuccessionFsmTest, WhoIsEarlyAsksAgainUntilTheTurnIsOver) {
   do {
     EXPECT_EQ(name_of(feed(machine, {"too early"})), "-");
     step = feed(machine, {"due"});
+    if (name_of(step) == "visit node0") step = feed(machine, {"refused"});
     ++times;
   } while (name_of(step) == "visit node1");
   EXPECT_EQ(times, 20);
   EXPECT_EQ(name_of(step), "visit node2");
   EXPECT_EQ(machine.now, begin + seconds(2));
+}
+
+// Only this agent was cut off, and the others have never left the store.
+TEST(SuccessionFsmTest, WhereASuccessorIsInTouchWithTheStoreThatIsLookedForAgain) {
+  Machine machine(plan(3));
+  EXPECT_EQ(name_of(feed(machine, {"silent", "due", "too early", "due"})), "visit node0");
+  EXPECT_EQ(machine.fsm.next_deadline(), machine.now + kLimits.glance);
+  EXPECT_EQ(name_of(feed(machine, {"due", "too early", "due"})), "visit node0");
+  feed(machine, {"link up"});
+  EXPECT_EQ(machine.fsm.state(), Settled);
+  EXPECT_EQ(machine.fsm.store(), (Endpoint{"node0", 29400}));
+  EXPECT_EQ(name_of(feed(machine, {"refused"})), "visit node1") << "none has served it";
 }
 
 // Whoever has heard of the list that follows asks the others of the old one first, too.
