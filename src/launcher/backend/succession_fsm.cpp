@@ -73,12 +73,13 @@ SuccessionStep SuccessionFsm::visit(const Endpoint& store, Time now) {
 // A store that is gone for good is waited for no longer, unless there is no other. If one was found
 // that has had no majority since then, the search goes on.
 SuccessionStep SuccessionFsm::wait_or_search(const Break& how, Time now) {
+  is_dead_ = how.refused && !plan_.store_may_return;
   if (how.moved) {
     (void)search(now);
     return visit(*how.moved, now);
   }
   if (how.over && now - how.silent < asked_at_) return next(now);
-  const bool gone = how.over || (how.refused && !plan_.store_may_return);
+  const bool gone = how.over || is_dead_;
   if (gone && has_successors()) return search(now);
   if (how.over) return give_up_waiting(how.cause);
   return {};
@@ -177,11 +178,16 @@ SuccessionStep SuccessionFsm::ask(Time now) {
 
 void SuccessionFsm::wait_there(Time now) {
   state_ = Visiting;
-  due_ = may_glance() ? std::min(turn_end_, now + limits_.turn - limits_.glance) : turn_end_;
+  due_ = turn_end_;
+  if (!may_glance()) return;
+  const Time first = asked_at_ + limits_.first_glance;
+  const bool first_pass = turn_ == limits_.turn;
+  if (!first_pass) due_ = std::min(turn_end_, now + limits_.turn - limits_.glance);
+  if (first_pass && at_ == 0 && now < first) due_ = std::min(turn_end_, first);
 }
 
 bool SuccessionFsm::may_glance() const {
-  return asked_.own != at_ && asked_.successors[at_] != store_;
+  return !is_dead_ && asked_.own != at_ && asked_.successors[at_] != store_;
 }
 
 // Agents notice a loss at different times. Who went on at once would be ahead of the others at

@@ -70,9 +70,10 @@ class SuccessionFsm {
     Duration longest_turn{8'000};
     Duration pause{100};
     // This agent may only have been cut off, and the others may be with the store still. So it
-    // looks for so long whether the store answers again: in the first two seconds of each turn, in
-    // each two that follow, when a successor's agent says that it is in touch with the store, and
-    // in the end.
+    // looks for so long whether the store answers again: so soon after it has begun,
+    Duration first_glance{500};
+    // then about every two seconds, but not in the first pass, where turns are short; when a
+    // successor's agent says that it is in touch with the store, and in the end.
     Duration glance{300};
     Duration search{20'000};  // of all attempts together
   };
@@ -155,6 +156,7 @@ class SuccessionFsm {
   bool is_early_ = false;          // it is to be asked again before that
   bool is_glance_ = false;         // the lost store is asked meanwhile
   bool is_last_ = false;           // and then no more
+  bool is_dead_ = false;           // the lost store's process
   std::optional<Endpoint> found_;  // where it is, if that is none of the successors
   int hops_ = 0;                   // in this search: from one place that points to another
 };

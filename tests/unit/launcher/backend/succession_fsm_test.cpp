@@ -235,7 +235,7 @@ const std::vector<Row> kTable = {
       {"over", {"visit node2", Visiting}},
       {"silent", {"visit node2", Visiting}},
       {"too early", {"-", Pausing}},
-      {"due", {"visit node0", Visiting}},
+      {"due", {"visit node2", Visiting}},
       {"moved", {"visit node8", Visiting}},
       {"found", {"visit node9", Visiting}},
       {"leave", {"-", Over}}}},
@@ -248,7 +248,7 @@ const std::vector<Row> kTable = {
       {"over", {"stand", Standing}},
       {"silent", {"stand", Standing}},
       {"too early", {"-", Pausing}},
-      {"due", {"visit node0", Visiting}},
+      {"due", {"stand", Standing}},
       {"moved", {"visit node8", Visiting}},
       {"found", {"visit node9", Visiting}},
       {"leave", {"-", Over}}}},
@@ -268,7 +268,7 @@ const std::vector<Row> kTable = {
     {Visiting,
      "the lost store, but one has taken time",
      plan(2),
-     {"refused", "due", "due", "refused"},
+     {"refused", "due", "refused"},
      {{"link up", {"-", Settled}},
       {"refused", {"visit node1", Visiting}},
       {"over", {"visit node1", Visiting}},
@@ -319,13 +319,26 @@ const std::vector<Row> kTable = {
      plan(3),
      {"refused", "too early"},
      {{"link up", {"-", Settled}},
+      {"due", {"visit node1", Visiting}},
+      {"found", {"visit node9", Visiting}},
+      {"leave", {"-", Over}}}},
+    {Visiting,
+     "the first of three, after a store that fell silent",
+     plan(3),
+     {"silent", "due"},
+     {{"link up", {"-", Settled}},
+      {"refused", {"visit node2", Visiting}},
+      {"over", {"visit node2", Visiting}},
+      {"silent", {"visit node2", Visiting}},
+      {"too early", {"-", Pausing}},
       {"due", {"visit node0", Visiting}},
+      {"moved", {"visit node8", Visiting}},
       {"found", {"visit node9", Visiting}},
       {"leave", {"-", Over}}}},
     {Visiting,
      "the lost store for a moment, since the first of three was early",
      plan(3),
-     {"refused", "too early", "due"},
+     {"silent", "due", "too early", "due"},
      {{"link up", {"-", Settled}},
       {"refused", {"visit node1", Visiting}},
       {"over", {"visit node1", Visiting}},
@@ -429,20 +442,27 @@ TEST(SuccessionFsmTest, ATurnIsAsLongAsThePassBefore) {
   EXPECT_EQ(machine.now, kStart + kLimits.search + kLimits.glance) << "in all";
 }
 
-// For so long at the end of each two seconds.
 TEST(SuccessionFsmTest, TheLostStoreIsLookedForInBetween) {
+  // Not where it is known to be dead.
+  Machine dead(plan(1));
+  EXPECT_EQ(name_of(feed(dead, {"refused", "due"})), "visit node0");
+  EXPECT_EQ(dead.now, kStart + kLimits.turn);
   Machine machine(plan(1));
-  feed(machine, {"refused", "due", "due", "due"});
-  ASSERT_EQ(machine.now, kStart + seconds(4)) << "one turn, and one at the lost store";
+  feed(machine, {"silent", "due"});
+  const Time begin = machine.now;
   std::vector<std::pair<std::string, Time::duration>> steps;
-  for (int i = 0; i < 4; ++i) {
+  for (int i = 0; i < 8; ++i) {
     const std::string step = name_of(feed(machine, {"due"}));
-    steps.emplace_back(step, machine.now - kStart - seconds(4));
+    steps.emplace_back(step, machine.now - begin);
   }
-  EXPECT_THAT(steps, testing::ElementsAre(std::pair("visit node0", milliseconds(1'700)),
-                                          std::pair("visit node1", milliseconds(2'000)),
-                                          std::pair("visit node0", milliseconds(3'700)),
-                                          std::pair("visit node0", milliseconds(4'000))));
+  EXPECT_THAT(steps, testing::ElementsAre(std::pair("visit node0", milliseconds(500)),
+                                          std::pair("visit node1", milliseconds(800)),
+                                          std::pair("visit node0", milliseconds(2'000)),
+                                          std::pair("visit node1", milliseconds(4'000)),
+                                          std::pair("visit node0", milliseconds(5'700)),
+                                          std::pair("visit node1", milliseconds(6'000)),
+                                          std::pair("visit node0", milliseconds(7'700)),
+                                          std::pair("visit node0", milliseconds(8'000))));
 }
 
 TEST(SuccessionFsmTest, TheLostStoreIsAskedOnceMoreInTheEnd) {
@@ -483,7 +503,6 @@ TEST(SuccessionFsmTest, WhoIsEarlyAsksAgainUntilTheTurnIsOver) {
   do {
     EXPECT_EQ(name_of(feed(machine, {"too early"})), "-");
     step = feed(machine, {"due"});
-    if (name_of(step) == "visit node0") step = feed(machine, {"refused"});
     ++times;
   } while (name_of(step) == "visit node1");
   EXPECT_EQ(times, 20);
