@@ -23,6 +23,10 @@ constexpr Milliseconds kStandApart{5};
 // Who hosts the store stands at once; if nobody does, the first of the others stands soon.
 constexpr Milliseconds kStandBehindTheHost{10};
 constexpr unsigned kStandWithin = 100;  // milliseconds, of a round that is not known
+// Anybody can write the leader key. Whoever leads has a member's key by now, and later ones.
+constexpr Milliseconds kLookForLeader{5'000};
+constexpr Milliseconds kLookAgain{60'000};
+constexpr std::int64_t kMostEpoch = std::int64_t{1} << 62;  // nobody gets there
 
 // A delay that differs from agent to agent but not from run to run, so that the simulation can be
 // repeated.
@@ -44,6 +48,7 @@ class Participant::Impl {
   void on_key_value(const KeyValueEvent& event, Time now) {
     if (const auto* snapshot = std::get_if<WatchSnapshot>(&event)) {
       on_leader_snapshot(*snapshot, now);
+      on_look(*snapshot, now);
       member_.on_snapshot(*snapshot);
       if (leader_) leader_->on_snapshot(*snapshot, now);
     } else if (const auto* changes = std::get_if<WatchChanges>(&event)) {
@@ -60,6 +65,10 @@ class Participant::Impl {
     } else if (const auto* rejected = std::get_if<WatchRejected>(&event)) {
       if (rejected->watch == leader_watch_ || member_.needs(rejected->watch))
         member_.give_up(std::string(kShowsNoKeys) + ": " + rejected->detail);
+      if (look_watch_ != 0 && rejected->watch == look_watch_) {
+        look_watch_ = 0;
+        look_at_ = now + kLookAgain;
+      }
       if (leader_) leader_->on_watch_rejected(*rejected, now);
     } else if (const auto* renewed = std::get_if<Renewed>(&event)) {
       member_.on_renewed(*renewed);
@@ -70,6 +79,7 @@ class Participant::Impl {
 
   void advance(Time now) {
     if (member_.finished()) return;
+    look_for_leader(now);
     elect(now);
     member_.lead_until(leader_ ? std::optional(leader_->next_round_from()) : std::nullopt);
     member_.expect_others_until(others_come_until(now));
@@ -88,6 +98,7 @@ class Participant::Impl {
     next.include(member_.next_deadline());
     if (leader_ && decides_) next.include(leader_->next_deadline());
     if (may_stand() && stand_request_ == 0) next.include(stand_at_);
+    if (may_look()) next.include(look_at_);
     if (shows_progress()) next.include(next_progress_);
     return next.time();
   }
@@ -164,13 +175,23 @@ class Participant::Impl {
   void see_leader(const std::optional<std::string>& value, Time now) {
     elected_ = false;
     if (value && value != leader_value_) member_.on_new_leader(now);
+    stop_looking();
+    vacant_ = !value;
     if (value) {
       stand_at_.reset();
       stand_rejections_.clear();
-      if (const auto document = decode_leader(*value)) {
+      const auto document = decode_leader(*value);
+      if (!document || document->epoch > kMostEpoch) {
+        vacant_ = true;
+      } else {
         epoch_ = std::max(epoch_, document->epoch);
-        elected_ = document->ticket == config_.ticket;
-        if (!elected_) other_leader_ = *document;
+        const bool names_this = document->ticket == config_.ticket;
+        elected_ = names_this && value == standing_as_;
+        vacant_ = names_this && !elected_;  // not by this agent: it would not go with it
+        if (!names_this) {
+          other_leader_ = *document;
+          look_at_ = now + kLookForLeader;
+        }
       }
     }
     if (leader_ && value == leading_as_) seen_leading_ = true;
@@ -179,8 +200,32 @@ class Participant::Impl {
 
   bool may_stand() const {
     const bool closed = member_.round() && member_.round()->phase == Phase::Closed;
-    return member_.up() && leader_current_ && !leader_value_ && !leader_ && !member_.ending() &&
+    return member_.up() && leader_current_ && vacant_ && !leader_ && !member_.ending() &&
            !member_.leaving() && !closed;
+  }
+
+  // Is there a member of the name that the leader key has?
+
+  bool may_look() const {
+    return look_at_ && member_.up() && leader_current_ && !leader_ && !member_.ending();
+  }
+
+  void look_for_leader(Time now) {
+    if (!may_look() || now < *look_at_) return;
+    look_at_.reset();
+    look_watch_ = outbox_.watch(keys_.member(other_leader_.ticket), false);
+  }
+
+  void on_look(const WatchSnapshot& snapshot, Time now) {
+    if (look_watch_ == 0 || snapshot.watch != look_watch_) return;
+    stop_looking();
+    vacant_ = snapshot.entries.empty();
+    if (!vacant_) look_at_ = now + kLookAgain;
+  }
+
+  void stop_looking() {
+    look_at_.reset();
+    if (look_watch_ != 0) outbox_.unwatch(std::exchange(look_watch_, 0));
   }
 
   void elect(Time now) {
@@ -197,7 +242,9 @@ class Participant::Impl {
     if (member_.round()) epoch_ = std::max(epoch_, member_.round()->epoch);
     standing_as_ = encode(LeaderDocument{config_.ticket, ++epoch_, config_.host});
     Transaction transaction;
-    transaction.guards.push_back({keys_.leader, std::nullopt});
+    // What leads nobody is replaced. If it does after all, all that its author writes is guarded by
+    // it, too.
+    transaction.guards.push_back({keys_.leader, leader_value_});
     transaction.writes.push_back({keys_.leader, standing_as_, true});
     stand_request_ = outbox_.commit(std::move(transaction));
   }
@@ -264,8 +311,7 @@ class Participant::Impl {
       transaction.writes.push_back({keys_.leader, std::nullopt, false});
       outbox_.commit(std::move(transaction));
       retire();
-    } else if (leader_current_ && leader_value_ != leading_as_ &&
-               (leader_value_ || seen_leading_)) {
+    } else if (leader_current_ && leader_value_ != leading_as_ && (!vacant_ || seen_leading_)) {
       retire();
     }
   }
@@ -349,6 +395,9 @@ class Participant::Impl {
   WatchId leader_watch_ = 0;
   bool leader_current_ = false;
   std::optional<std::string> leader_value_;
+  bool vacant_ = true;           // nobody leads, whatever the key says
+  std::optional<Time> look_at_;  // whether the leader is there
+  WatchId look_watch_ = 0;       // for that
   LeaderDocument other_leader_;  // the last that was seen, since this agent led
   std::int64_t epoch_ = 0;       // the highest seen or used
   std::optional<Time> stand_at_;

@@ -416,6 +416,13 @@ void Network::stop_store(Memory memory) {
   }
 }
 
+void Network::write(const std::string& key, const std::string& value) {
+  if (!store_up_) return;
+  rendezvous::Transaction transaction;
+  transaction.writes.push_back({key, value, false});
+  (void)store_.commit(0, transaction);
+}
+
 void Network::save_store() {
   saved_ = store_.save();
   saved_sessions_ = alive_;

@@ -61,6 +61,8 @@ class Network {
   void start_store();
   // It takes only transactions that set no more keys than this.
   void fill_store(std::size_t room) { room_ = room; }
+  // Somebody who has no session does.
+  void write(const std::string& key, const std::string& value);
   void save_store();  // what Memory::Older brings back
 
   // ---- for the checks ----

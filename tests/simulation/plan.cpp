@@ -147,6 +147,10 @@ Plan make_plan(std::uint64_t seed, int most_nodes) {
   if (hangs.chance(10))
     plan.steps.push_back({hangs.in(0, plan.work_ms), Fault::Hang, hangs.in(0, 1000),
                           hangs.in(1, 6'000), hangs.in(0, 99)});
+  Random strange_writes(seed ^ 0x1EADE5);
+  if (strange_writes.chance(5))
+    plan.steps.push_back({strange_writes.in(0, 2 * plan.work_ms), Fault::Stranger,
+                          strange_writes.in(0, 1000), 0, strange_writes.in(0, 99)});
   std::stable_sort(plan.steps.begin(), plan.steps.end(),
                    [](const Step& a, const Step& b) { return a.at_ms < b.at_ms; });
   return plan;
@@ -156,7 +160,7 @@ const char* name(Fault fault) {
   static constexpr const char* kNames[] = {
       "join",         "crash", "power off",     "pause",     "partition", "reset",
       "worker fails", "stop",  "store restart", "host dies", "go",        "go all",
-      "store full",   "busy",  "host restarts", "stall",     "hang"};
+      "store full",   "busy",  "host restarts", "stall",     "hang",      "stranger"};
   return kNames[static_cast<int>(fault)];
 }
 

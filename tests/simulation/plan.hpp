@@ -28,7 +28,8 @@ enum class Fault {
   Busy,          // what an agent does next takes it long: what it decided then is done late
   HostRestarts,  // the host is killed and started again soon: its store is empty
   Stall,         // workers of one node, or of all, make no more progress for a while
-  Hang           // the same for good, and each node finds it; one may know whom all wait for
+  Hang,          // the same for good, and each node finds it; one may know whom all wait for
+  Stranger       // somebody writes the leader key, who has no part in the job
 };
 
 struct Step {

@@ -4,6 +4,9 @@
 #include <utility>
 #include <variant>
 
+#include "rendezvous/documents.hpp"
+#include "rendezvous/keys.hpp"
+
 namespace drun::simulation {
 
 using namespace rendezvous;
@@ -616,6 +619,15 @@ void World::apply(const Step& step) {
         p.on_stop_requested("told to stop by SIGTERM", 143, scheduler_.now());
       });
       break;
+    case Fault::Stranger: {
+      const std::string ticket = step.detail < 70 ? "nobody" : n.config.ticket;
+      note(number, "sees a stranger name " + ticket + " the leader");
+      network_.write(rendezvous::Keys(n.config.run_id).leader,
+                     step.detail < 40
+                         ? "null"
+                         : rendezvous::encode(rendezvous::LeaderDocument{ticket, 1, "elsewhere"}));
+      break;
+    }
     case Fault::StoreRestart: {
       if (plan_.hosted || !network_.store_up()) return;
       const auto memory = memory_of(step);

@@ -125,6 +125,11 @@ class Alone {
   }
   void answer(CommitOutcome outcome) { take(CommitResult{commits_.at(0).request, outcome}); }
   std::string written() const { return commits_.at(0).transaction.writes.front().value.value(); }
+  // What it writes that over.
+  std::optional<std::string> instead_of() const {
+    return commits_.at(0).transaction.guards.front().expected;
+  }
+  bool watches(const std::string& key) const { return watches_.contains(key); }
   // Or removes the key.
   bool writes_something() const {
     return commits_.at(0).transaction.writes.front().value.has_value();
@@ -232,6 +237,79 @@ TEST(ParticipantTest, AHostThatDoesNotLeadWaitsUntilNobodyCanComeAnyMore) {
     agent.pass(Milliseconds(1));
     EXPECT_TRUE(agent.finished());
   }
+}
+
+class FalseLeaderTest : public testing::Test {
+ protected:
+  // It did not come to lead: somebody did before.
+  void show(const std::string& value) {
+    agent.answer(CommitOutcome::Refused);
+    agent.take(WatchSnapshot{agent.watch(keys.leader), {{keys.leader, value}}});
+  }
+
+  Alone agent;
+  const Keys& keys = agent.keys();
+  const std::string own = agent.written();
+};
+
+TEST_F(FalseLeaderTest, WhatNamesNobodyIsReplaced) {
+  for (const std::string value : {"null", "", R"({"ticket":"a","epoch":9223372036854775807})"}) {
+    show(value);
+    ASSERT_EQ(agent.asked_for(), keys.leader) << value;
+    EXPECT_EQ(agent.instead_of(), value);
+    EXPECT_TRUE(decode_leader(agent.written()).ok());
+  }
+  agent.answer(CommitOutcome::Committed);
+  agent.take(WatchSnapshot{agent.watch(keys.prefix), {}});
+  EXPECT_NE(agent.asked_for(), "") << "it leads";
+}
+
+TEST_F(FalseLeaderTest, WhoIsNoMemberIsReplacedAfterFiveSeconds) {
+  const std::string value = encode(LeaderDocument{"other", 7});
+  show(value);
+  agent.pass(Milliseconds(4'999));
+  EXPECT_FALSE(agent.watches(keys.member("other")));
+  agent.pass(Milliseconds(1));
+  ASSERT_TRUE(agent.watches(keys.member("other")));
+  EXPECT_EQ(agent.asked_for(), "") << "it does not know yet";
+  agent.take(WatchSnapshot{agent.watch(keys.member("other")), {}});
+  ASSERT_EQ(agent.asked_for(), keys.leader);
+  EXPECT_EQ(agent.instead_of(), value);
+  EXPECT_GT(decode_leader(agent.written())->epoch, 7);
+}
+
+TEST_F(FalseLeaderTest, WhoIsAMemberIsLookedForAgainAfterAMinute) {
+  show(encode(LeaderDocument{"other", 7}));
+  const std::string member = keys.member("other");
+  agent.pass(Milliseconds(5'000));
+  const WatchId first = agent.watch(member);
+  agent.take(WatchSnapshot{first, {{member, "it"}}});
+  agent.pass(Milliseconds(59'999));
+  EXPECT_EQ(agent.watch(member), first);
+  EXPECT_EQ(agent.asked_for(), "");
+  agent.pass(Milliseconds(1));
+  ASSERT_NE(agent.watch(member), first);
+  agent.take(WatchSnapshot{agent.watch(member), {}});
+  EXPECT_EQ(agent.asked_for(), keys.leader);
+}
+
+// A leader that was followed by another in the meantime is not looked for.
+TEST_F(FalseLeaderTest, TheNextLeaderHasItsOwnTime) {
+  show(encode(LeaderDocument{"other", 7}));
+  agent.pass(Milliseconds(5'000));
+  const std::string next = encode(LeaderDocument{"next", 8});
+  agent.take(WatchChanges{agent.watch(keys.leader), {{keys.leader, next}}});
+  agent.take(WatchSnapshot{agent.watch(keys.member("other")), {}});
+  EXPECT_EQ(agent.asked_for(), "");
+}
+
+// The key would not go with its session.
+TEST_F(FalseLeaderTest, WhomAnotherNamesWritesItself) {
+  const auto document = decode_leader(own);
+  const std::string value = encode(LeaderDocument{document->ticket, 70, "elsewhere"});
+  show(value);
+  ASSERT_EQ(agent.asked_for(), keys.leader);
+  EXPECT_EQ(agent.instead_of(), value);
 }
 
 // It leaves, and the others need a leader.
