@@ -45,9 +45,7 @@ namespace {
 constexpr std::chrono::milliseconds kRemoveLimit{2000};
 
 FileDescriptor make_eventfd() {
-  FileDescriptor fd(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
-  if (!fd) throw std::system_error(errno, std::generic_category(), "eventfd");
-  return fd;
+  return FileDescriptor(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
 }
 
 }  // namespace
@@ -128,6 +126,14 @@ void FileWorker::begin(Time now) {
   Job& job = jobs_.front();
   begin_limit(now);
   steps_ = 1;  // which the work begins with
+  if (!*ready_) *ready_ = make_eventfd();
+  if (!*ready_) {
+    no_thread_ = Error(
+        std::error_code(errno, std::generic_category()),
+        std::string("listen to a thread for files: ") + std::generic_category().message(errno));
+    deadline_ = now;
+    return;
+  }
   const bool fresh = bench_ == nullptr;
   if (fresh) bench_ = std::make_shared<Bench>(ready_);
   {

@@ -62,12 +62,13 @@ class FileWorker final : public FileWork {
  public:
   using Time = std::chrono::steady_clock::time_point;
 
-  FileWorker();  // throws std::system_error
+  FileWorker();
   // Waits for nothing: work that is not done is left behind or never begun. A thread without work
   // is gone afterwards.
   ~FileWorker() override;
 
-  // Readable when deliver() has something.
+  // Readable when deliver() has something. -1: there is no descriptor; then what is asked for fails
+  // at next_deadline(), and each run() tries to get one. It stays the same from then on.
   [[nodiscard]] int fd() const { return ready_->get(); }
   [[nodiscard]] std::optional<Time> next_deadline() const;
   // Calls `done` for the work that is over, or has hung for its limit.

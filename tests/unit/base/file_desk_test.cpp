@@ -1,5 +1,7 @@
 #include "base/file_desk.hpp"
 
+#include <sys/resource.h>
+
 #include <chrono>
 #include <future>
 #include <optional>
@@ -54,6 +56,43 @@ TEST(FileDeskTest, WorkThatHangsIsGivenUpInTheLoop) {
   ASSERT_TRUE(heard);
   ASSERT_FALSE(*heard);
   EXPECT_EQ(heard->error().code(), std::errc::timed_out);
+}
+
+// The loop goes on, and so does the desk when there are descriptors again.
+TEST(FileDeskTest, WithoutADescriptorWorkFails) {
+  asio::io_context io;
+  const DeadlineTimer takes_what_the_loop_needs(io, [] {});
+  std::string heard;
+  std::optional<FileDesk> desk;
+  rlimit before{};
+  ::getrlimit(RLIMIT_NOFILE, &before);
+  rlimit none = before;
+  none.rlim_cur = 0;
+  ASSERT_EQ(::setrlimit(RLIMIT_NOFILE, &none), 0);
+  desk.emplace(io, [&] {
+    if (heard.size() == 2) desk->cancel();
+  });
+  const auto ask = [&] {
+    desk->ask<char>(
+        kPatience * 2, [] { return '+'; },
+        [&](const Result<char>& result) {
+          if (result) {
+            heard += *result;
+            return;
+          }
+          heard += '-';
+          EXPECT_EQ(result.error().code(), std::errc::too_many_files_open);
+          EXPECT_EQ(::setrlimit(RLIMIT_NOFILE, &before), 0);
+        });
+  };
+  ask();
+  io.run_for(kPatience / 10);
+  EXPECT_EQ(::setrlimit(RLIMIT_NOFILE, &before), 0);
+  EXPECT_EQ(heard, "-");
+  io.restart();
+  ask();
+  io.run_for(kPatience);
+  EXPECT_EQ(heard, "-+");
 }
 
 // Also if that happens while an answer is being given, which is where an agent ends.
