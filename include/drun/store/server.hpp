@@ -42,7 +42,8 @@ struct ServerOptions {
   // append() alone, and is guessed from the way its bytes come otherwise.
   bool old_clients_are_2_1 = false;
   // Groups of keys of Table::Job, ROOT/NAME/..., are deleted when they have had the key
-  // ROOT/NAME/MARK for so long, and no session's key. 0: never.
+  // ROOT/NAME/MARK for so long, and no session's key; without it, when they have had no session's
+  // key for four times that. 0: never.
   std::chrono::milliseconds forget_ended{0};
   std::string ended_root = "drun";     // a job's group
   std::string ended_mark = "outcome";  // is there once it has ended

@@ -27,21 +27,23 @@ std::string EndedGroups::group_of(std::string_view key) const {
 void EndedGroups::check(Time now) {
   if (now < next_) return;
   next_ = now + std::clamp(after_ / 8, kOftenest, kRarest);
-  std::set<std::string> marked;
+  std::map<std::string, bool> found;  // and whether they are marked
   std::set<std::string> alive;
   table_.for_each([&](std::string_view key, std::string_view, SessionId owner) {
     const std::string group = group_of(key);
     if (group.empty()) return;
     if (owner != kNoSession) alive.insert(group);
-    if (key.substr(group.size()) == mark_) marked.insert(group);
+    found[group] |= key.substr(group.size()) == mark_;
   });
-  std::erase_if(ended_, [&](const auto& known) {
-    return !marked.contains(known.first) || alive.contains(known.first);
+  std::erase_if(idle_, [&](const auto& known) {
+    const auto same = found.find(known.first);
+    return same == found.end() || same->second != known.second.marked ||
+           alive.contains(known.first);
   });
-  for (const std::string& group : marked) {
+  for (const auto& [group, marked] : found) {
     if (alive.contains(group)) continue;
-    const Time since = ended_.try_emplace(group, now).first->second;
-    if (now - since >= after_) forget(group);
+    const Time since = idle_.try_emplace(group, Idle{marked, now}).first->second.since;
+    if (now - since >= (marked ? after_ : kAbandoned * after_)) forget(group);
   }
 }
 
@@ -54,7 +56,7 @@ void EndedGroups::forget(const std::string& group) {
   for (const std::string& key : keys)
     table_.erase(key);
   table_.publish();
-  ended_.erase(group);
+  idle_.erase(group);
 }
 
 }  // namespace drun::store

@@ -1,4 +1,5 @@
-// Forgets what nobody needs any more: groups of keys that were marked as ended some time ago.
+// Forgets what nobody needs any more: groups of keys that were marked as ended, or that no session
+// has had a part in, some time ago.
 #pragma once
 
 #include <chrono>
@@ -14,8 +15,11 @@ namespace drun::store {
 // such groups.
 class EndedGroups {
  public:
+  // Of one that was not marked nobody knows that it has ended.
+  static constexpr int kAbandoned = 4;
+
   // `table` outlives this. Groups are forgotten when they have had their mark for `after`, and no
-  // session's key.
+  // session's key; without the mark, when they have had no session's key for kAbandoned times that.
   EndedGroups(KeyTable& table, std::string root, std::string mark, Milliseconds after);
 
   // Looks at the table, at each call for which the time has come, and forgets.
@@ -31,7 +35,11 @@ class EndedGroups {
   std::string mark_;
   Milliseconds after_;
   Time next_{};
-  std::map<std::string, Time> ended_;  // since when
+  struct Idle {
+    bool marked = false;
+    Time since{};
+  };
+  std::map<std::string, Idle> idle_;
 };
 
 }  // namespace drun::store

@@ -69,6 +69,38 @@ TEST_F(EndedGroupsTest, WhatComesToLifeAgainHasItsTimeAnew) {
   EXPECT_EQ(table.size(), 0U);
 }
 
+// Its agents were killed, or have gone to another store.
+TEST_F(EndedGroupsTest, AJobThatWasAbandonedIsForgottenLater) {
+  put("drun/a/round");
+  put("drun/a/member/1", 7);
+  pass(100'000);
+  EXPECT_EQ(table.size(), 2U) << "an agent is there";
+  table.erase_owned_by(7);
+  pass(1000);
+  pass(31'999);
+  EXPECT_EQ(table.size(), 1U);
+  put("drun/a/member/1", 8);
+  pass(1001);
+  table.erase_owned_by(8);
+  pass(1000);
+  pass(31'999);
+  EXPECT_EQ(table.size(), 1U) << "it has its time anew";
+  pass(1001);
+  EXPECT_EQ(table.size(), 0U);
+}
+
+TEST_F(EndedGroupsTest, WhatIsMarkedLaterHasTheTimeOfWhatHasEnded) {
+  put("drun/a/round");
+  pass(1000);
+  pass(31'000);
+  put("drun/a/outcome");
+  pass(1000);
+  pass(7000);
+  EXPECT_EQ(table.size(), 2U);
+  pass(1000);
+  EXPECT_EQ(table.size(), 0U);
+}
+
 TEST_F(EndedGroupsTest, ItLooksNoOftenerThanItMust) {
   put("drun/a/outcome");
   pass(1000);
