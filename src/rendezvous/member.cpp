@@ -244,7 +244,8 @@ void MemberAgent::take_outcome(const std::optional<std::string>& value, bool sna
   } else {
     refuse("the job '" + config_.run_id + "' has ended before this node came" +
            (outcome->text.empty() ? "" : " (" + outcome->text + ")") +
-           "; use another rendezvous id");
+           "; use another rendezvous id, or free this one at its store: drunctl delete-job " +
+           config_.run_id);
   }
 }
 

@@ -73,7 +73,10 @@ void Succession::vote(SessionId session, std::string_view job, const Vote& said,
   if (entry == voters_.end())
     entry = voters_.emplace(session, JobVoter{std::string(job), ++last_voter_}).first;
   electorate->vote(entry->second.voter, vote, now);
-  if (!electorate->is_deserted()) deserted_.erase(entry->second.job);
+  if (!electorate->is_deserted()) {
+    deserted_.erase(entry->second.job);
+    kept_.erase(entry->second.job);
+  }
 }
 
 control::Pulsed Succession::pulsed(std::string_view job, Time now) {
@@ -188,7 +191,9 @@ void Succession::hear_that_it_looks(const control::Find& request, Time now) {
 // Who told of the job's rounds may come again, with others.
 void Succession::note_desertion(const std::string& job, Time now) {
   const bool begins = !options_.is_successor || (options_.is_founding && !is_serving_);
-  if (begins && jobs_.find(job)->second.is_deserted()) deserted_.emplace(job, now);
+  if (!begins || !jobs_.find(job)->second.is_deserted()) return;
+  deserted_.emplace(job, now);
+  if (!options_.is_successor && table_.find(job + "round") != nullptr) kept_.insert(job);
 }
 
 Time Succession::forgets_at(const std::string& job, Time since) const {
@@ -206,7 +211,9 @@ Time Succession::forgets_at(const std::string& job, Time since) const {
 bool Succession::forgets(const std::string& job, Time now) {
   const auto known = jobs_.find(job);
   if (known == jobs_.end() || !known->second.is_deserted()) return true;
-  if (now < forgets_at(job, deserted_.find(job)->second)) return false;
+  const bool deleted = kept_.contains(job) && table_.find(job + "round") == nullptr;
+  if (!deleted && now < forgets_at(job, deserted_.find(job)->second)) return false;
+  kept_.erase(job);
   if (!options_.is_successor) {
     jobs_.erase(known);
     return true;

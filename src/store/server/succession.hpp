@@ -8,6 +8,7 @@
 #include <deque>
 #include <map>
 #include <optional>
+#include <set>
 #include <string>
 #include <string_view>
 #include <unordered_map>
@@ -192,6 +193,8 @@ class Succession {
   std::map<std::string, Time, std::less<>> sought_;  // jobs that look for a store, and until when
   // Jobs whose rounds are known, but nobody is here who told of them: since when.
   std::map<std::string, Time, std::less<>> deserted_;
+  // Of these, those whose round was in the table. Once it is deleted they are over.
+  std::set<std::string, std::less<>> kept_;
 
   // Of a successor.
   std::optional<std::string> job_;

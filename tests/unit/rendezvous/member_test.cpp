@@ -672,8 +672,10 @@ TEST_F(MemberTest, AJobThatHadEndedBeforeIsRefusedByItsId) {
   advance();
   const auto told = done();
   ASSERT_TRUE(told.finish);
-  EXPECT_EQ(told.finish->outcome.text,
-            "the job 'job' has ended before this node came; use another rendezvous id");
+  EXPECT_EQ(
+      told.finish->outcome.text,
+      "the job 'job' has ended before this node came; use another rendezvous id, or free this "
+      "one at its store: drunctl delete-job job");
 }
 
 TEST_F(MemberTest, TheHostWaitsForTheOthersUntilTheCloseTimeout) {

@@ -235,6 +235,31 @@ TEST_F(VotesTest, AJobWhoseNodesHaveAllLeftIsForgottenInTheEnd) {
   EXPECT_EQ(world.succession.next_deadline(), std::nullopt);
 }
 
+// drunctl delete-job. A store that had lost its keys before shows no such thing.
+TEST_F(VotesTest, AJobThatIsDeletedIsForgottenAtOnce) {
+  for (const bool was_kept : {false, true}) {
+    SCOPED_TRACE(was_kept);
+    auto a = agent();
+    const auto late = agent();
+    if (was_kept) {
+      EXPECT_TRUE(world.job.put("drun/a/round", "x"));
+    }
+    (void)a->pulse_and_confirm({{}, {place(0)}});
+    pass(100);
+    (void)late->pulse();
+    a->leave();
+    pass(1'200);
+    world.sessions.expire(world.now);
+    world.succession.on_time(world.now);
+    const auto newest = agent();
+    EXPECT_GT(newest->pulse().age_ms, 0U) << "it may come again";
+    world.job.erase("drun/a/round");
+    world.job.publish();
+    world.succession.on_time(world.now);
+    EXPECT_EQ(newest->pulse().age_ms == 0, was_kept);
+  }
+}
+
 TEST_F(VotesTest, AVoteNeedsASession) {
   Agent a(world);
   EXPECT_EQ(a.only<Error>(Pulse{kJob, settled(0)}).code, ErrorCode::NoSession);
