@@ -15,6 +15,8 @@ struct Limits {
   std::size_t request_bytes = std::size_t{1} << 30;  // of one request in all
   std::size_t watches_per_connection = 64;
   std::size_t connections = 1'000'000;  // the descriptor limit usually comes first
+  // Of this process's descriptors, which connections leave for what else it does.
+  std::size_t spare_descriptors = 16;
   // All that peers make the server hold: keys, values, waits, watches, sessions, unfinished
   // requests and unread replies.
   std::size_t total_bytes = std::size_t{4} << 30;

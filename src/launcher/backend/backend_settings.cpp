@@ -1,6 +1,7 @@
 #include "launcher/backend/backend_settings.hpp"
 
 #include <algorithm>
+#include <cstddef>
 #include <cstdint>
 
 #include "base/fnv1a.hpp"
@@ -39,6 +40,9 @@ constexpr int kSuccessors = 3;
 
 // If a job's store has moved, the agent that has it tells the endpoint so 50 times a second.
 constexpr milliseconds kListening{75};
+
+// Descriptors of an agent for who looks at it.
+constexpr std::size_t kGuests = 32;
 
 // How long the store may be out of reach.
 milliseconds longest_outage(const Options& options, bool hosting) {
@@ -91,9 +95,18 @@ SuccessionFsm::Limits succession_limits(const Options& options) {
   return limits;
 }
 
+std::size_t descriptors_needed(const Options& options) {
+  constexpr std::size_t kOwn = 38;
+  const std::size_t each =
+      2U + (options.output.tee.none() ? 0U : 2U) + (options.frameworks.mpi ? 1U : 0U);
+  return kOwn + each * static_cast<std::size_t>(options.nproc_per_node);
+}
+
 store::ServerOptions server_options(const Options& options, bool successor) {
   store::ServerOptions result;
   result.successor = successor;
+  // Twice: helpers, hooks, stacks and those who look at the status page come for a while.
+  result.limits.spare_descriptors = 2 * descriptors_needed(options) + kGuests;
   result.quorum = static_cast<std::uint32_t>(options.conf.quorum);
   result.founders = founders(options);
   result.job = rendezvous::Keys(options.run_id).prefix;

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <chrono>
+#include <cstddef>
 #include <optional>
 
 #include "drun/base/endpoint.hpp"
@@ -33,6 +34,9 @@ namespace drun::launcher {
 // one that is this agent's. nodes 0: the job has one endpoint.
 [[nodiscard]] store::Place founders(const Options& options,
                                     std::optional<std::size_t> own = std::nullopt);
+
+// How many descriptors an agent needs for itself and its workers.
+[[nodiscard]] std::size_t descriptors_needed(const Options& options);
 
 // For a store that this agent serves: the first one, or one that is to succeed another.
 [[nodiscard]] store::ServerOptions server_options(const Options& options, bool successor);

@@ -173,6 +173,7 @@ bool Connection::receive(Time now, bool has_urgent) {
     if (received == 0 || errno != EAGAIN) die();
     return false;
   }
+  has_said_something_ = true;
   if (in_shared) {
     take({shared_.input.get(), kept + static_cast<std::size_t>(received)}, now);
   } else {

@@ -85,11 +85,13 @@ class Connection final : public EventSource, public Peer, public TurnQueue::Wait
   [[nodiscard]] bool is_lingering() const { return phase_ == ConnectionPhase::Lingering; }
 
   [[nodiscard]] int fd() const { return socket_.get(); }
+  [[nodiscard]] bool has_said_something() const { return has_said_something_; }
 
   // The server's own notes.
   std::size_t index = 0;     // in its list of connections
   bool is_listed = false;    // among those to be flushed
   bool is_reported = false;  // the log says why it is dropped
+  std::uint64_t number = 0;  // in the order in which they came
 
  private:
   static constexpr std::size_t kReadAhead = 4 * 1024;
@@ -129,6 +131,7 @@ class Connection final : public EventSource, public Peer, public TurnQueue::Wait
   Time blocked_since_{};
   const char* reason_ = "";
   ConnectionPhase phase_ = ConnectionPhase::Reading;
+  bool has_said_something_ = false;
   bool awaits_turn_ = false;   // until resume()
   bool send_blocked_ = false;  // the socket took less than there was
 };

@@ -4,12 +4,14 @@
 #include <pthread.h>
 #include <signal.h>
 #include <sys/eventfd.h>
+#include <sys/resource.h>
 #include <sys/signalfd.h>
 #include <sys/socket.h>
 
 #include <algorithm>
 #include <cerrno>
 #include <chrono>
+#include <iterator>
 #include <optional>
 #include <span>
 #include <system_error>
@@ -35,6 +37,17 @@ constexpr int kMaxRoundsBehind = 64;
 // other bytes in one event.
 constexpr std::uint32_t kReadable = EPOLLIN | EPOLLPRI | EPOLLRDHUP;
 constexpr std::uint32_t kEnded = EPOLLRDHUP | EPOLLHUP | EPOLLERR;
+
+constexpr Milliseconds kTimeToSpeak{1'000};
+
+// What the limit of descriptors leaves for connections.
+std::size_t room_for_connections(const Limits& limits) {
+  rlimit open{};
+  if (::getrlimit(RLIMIT_NOFILE, &open) != 0 || open.rlim_cur == RLIM_INFINITY)
+    return limits.connections;
+  const std::size_t spare = std::min<std::size_t>(limits.spare_descriptors, open.rlim_cur / 4 * 3);
+  return std::min<std::size_t>(limits.connections, open.rlim_cur - spare);
+}
 
 control::Token random_token() {
   control::Token token{};
@@ -82,6 +95,7 @@ ServerLoop::ServerLoop(const ServerOptions& options)
       epoll_(opened(::epoll_create1(EPOLL_CLOEXEC), "epoll_create1")),
       stop_event_(opened(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK), "eventfd")),
       now_(Clock::now()) {
+  limits_.connections = room_for_connections(limits_);
   if (options.forget_ended > Milliseconds(0))
     ended_.emplace(job_table_, options.ended_root, options.ended_mark, options.forget_ended);
   if (options.deaths) succession_.recall(*options.deaths, now_);
@@ -116,9 +130,10 @@ bool ServerLoop::try_watch(int fd, EventSource& source, std::uint32_t events, bo
 // ---- connections ----
 
 void ServerLoop::add_connection(FileDescriptor socket, Listener& listener) {
-  if (connections_.size() >= limits_.connections)
-    return refuse(socket.get(),
-                  "too many connections (" + std::to_string(limits_.connections) + ")");
+  if (connections_.size() >= limits_.connections && !make_room()) {
+    ++counters_.dropped;
+    return;
+  }
   PeerContext& context = listener.table == Table::Job ? job_context_ : worker_context_;
   auto connection = std::make_unique<Connection>(std::move(socket), context, shared_, *this);
   connection->index = connections_.size();
@@ -126,9 +141,40 @@ void ServerLoop::add_connection(FileDescriptor socket, Listener& listener) {
     refuse(connection->fd(), std::generic_category().message(errno));
     return connection->disconnect(now_);
   }
+  connection->number = ++last_number_;
+  last_came_at_ = now_;
+  silent_.emplace(last_number_, connection.get());
   connections_.push_back(std::move(connection));
   ++counters_.accepted;
   counters_.connections = connections_.size();
+}
+
+// Whoever has something to say does so within a second. Of those who have not the newest goes: some
+// clients keep a silent connection, and were there first.
+bool ServerLoop::make_room() {
+  say_full();
+  if (now_ - last_came_at_ >= kTimeToSpeak) {
+    settled_ = last_number_;
+  } else if (now_ - counted_at_ >= kTimeToSpeak) {
+    settled_ = came_first_;
+    came_first_ = last_number_;
+    counted_at_ = now_;
+  }
+  const auto next = silent_.upper_bound(settled_);
+  if (next == silent_.begin()) return false;
+  Connection& newest = *std::prev(next)->second;
+  newest.drop("it says nothing, and there is no room");
+  newest.is_reported = true;
+  ++counters_.dropped;
+  remove(newest);
+  return true;
+}
+
+void ServerLoop::say_full() {
+  if (full_said_at_ != Time::min() && now_ - full_said_at_ < DropLog::kPeriod) return;
+  full_said_at_ = now_;
+  log::warning("too many connections ({}): those that say nothing are closed, then new ones",
+               limits_.connections);
 }
 
 void ServerLoop::refuse(int fd, const std::string& why) {
@@ -189,6 +235,7 @@ void ServerLoop::remove(Connection& connection) {
   watch(connection.fd(), connection, 0);
   connection.disconnect(now_);
   connection.leave_queue();
+  silent_.erase(connection.number);
   const std::size_t index = connection.index;
   std::swap(connections_[index], connections_.back());
   connections_[index]->index = index;
@@ -263,11 +310,13 @@ void ServerLoop::handle(const epoll_event& event) {
     case EventSource::Kind::Connection: {
       auto& connection = static_cast<Connection&>(source);
       if (connection.fd() < 0) return;  // removed in this round
+      const bool was_silent = !connection.has_said_something();
       if ((event.events & EPOLLOUT) != 0) connection.flush(now_);
       bool unread = false;
       if ((event.events & ~std::uint32_t{EPOLLOUT}) != 0 && !connection.is_dead())
         unread = connection.receive(now_, (event.events & EPOLLPRI) != 0) ||
                  (event.events & kEnded) != 0;
+      if (was_silent && connection.has_said_something()) silent_.erase(connection.number);
       return after_event(connection, unread);
     }
     case EventSource::Kind::Listener:

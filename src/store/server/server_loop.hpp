@@ -12,6 +12,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <memory>
 #include <optional>
 #include <span>
@@ -89,6 +90,8 @@ class ServerLoop final : public ConnectionOwner {
   void resume_listeners();
   void add_connection(FileDescriptor socket, Listener& listener);
   void refuse(int fd, const std::string& why);
+  [[nodiscard]] bool make_room();
+  void say_full();
   // `unread`: there may be more to read, now.
   void after_event(Connection& connection, bool unread = false);
   void remove(Connection& connection);
@@ -128,6 +131,13 @@ class ServerLoop final : public ConnectionOwner {
   EventSource mailbox_source_{EventSource::Kind::Mailbox};
   std::vector<std::unique_ptr<Listener>> listeners_;
   std::vector<std::unique_ptr<Connection>> connections_;
+  std::map<std::uint64_t, Connection*> silent_;  // those that have said nothing, by number
+  std::uint64_t last_number_ = 0;                // of a connection
+  Time last_came_at_{};
+  std::uint64_t settled_ = 0;     // the last that came a second ago or earlier
+  std::uint64_t came_first_ = 0;  // the last one at
+  Time counted_at_{};             // this time
+  Time full_said_at_ = Time::min();
   std::vector<Connection*> listed_;                   // to be flushed
   TurnQueue waiting_sessions_;                        // connections that wait for their turn
   TurnQueue waiting_;                                 // the others'

@@ -13,6 +13,7 @@
 #include <fstream>
 #include <future>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <thread>
@@ -504,6 +505,51 @@ TEST(ServerLimitsTest, ConnectionsBeyondTheLimitAreClosed) {
     again.send("\7");
     return again.receive(8).size() == 8;
   })) << "room for another";
+}
+
+// Some clients keep a silent connection, and opened it before the others came.
+TEST(ServerLimitsTest, WhereThereIsNoRoomTheNewestThatSaysNothingGivesWay) {
+  Limits limits;
+  limits.connections = 4;
+  RunningServer server(limits);
+  TcpStoreConnection speaks(server.endpoint());
+  EXPECT_EQ(speaks.add("n", 1), 1);
+  ControlConnection observer(server.endpoint());
+  EXPECT_EQ(observer.counter("connections"), 2U);
+  RawConnection old(server.endpoint());
+  ASSERT_TRUE(eventually([&] { return observer.counter("connections") == 3; }));
+  RawConnection newer(server.endpoint());
+  ASSERT_TRUE(eventually([&] { return observer.counter("connections") == 4; }));
+  EXPECT_TRUE(eventually([&] {
+    TcpStoreConnection next(server.endpoint());
+    next.send("\7");
+    return next.receive(8).size() == 8;
+  })) << "once the silent ones had their time";
+  EXPECT_TRUE(newer.is_closed_by_peer());
+  old.send("\6");
+  EXPECT_EQ(old.receive(8).size(), 8U);
+  EXPECT_EQ(speaks.add("n", 1), 2);
+}
+
+// What else the process does has some.
+TEST(ServerLimitsTest, ConnectionsLeaveDescriptors) {
+  rlimit before{};
+  ASSERT_EQ(::getrlimit(RLIMIT_NOFILE, &before), 0);
+  rlimit few = before;
+  few.rlim_cur = 64;
+  Limits limits;
+  limits.spare_descriptors = 60;
+  ASSERT_EQ(::setrlimit(RLIMIT_NOFILE, &few), 0);
+  std::optional<RunningServer> server;
+  server.emplace(limits);
+  ASSERT_EQ(::setrlimit(RLIMIT_NOFILE, &before), 0);
+  std::vector<std::unique_ptr<TcpStoreConnection>> clients;
+  for (int i = 1; i <= 16; ++i) {
+    clients.push_back(std::make_unique<TcpStoreConnection>(server->endpoint()));
+    EXPECT_EQ(clients.back()->add("n", 1), i);
+  }
+  EXPECT_TRUE(RawConnection(server->endpoint()).is_closed_by_peer())
+      << "three quarters are spared at most";
 }
 
 // A refusal that the client has not read yet is not lost by the close behind it.
