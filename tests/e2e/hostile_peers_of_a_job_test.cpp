@@ -13,6 +13,7 @@
 
 #include <gtest/gtest.h>
 
+#include "base/exit_codes.hpp"
 #include "support/drun_process.hpp"
 #include "support/places.hpp"
 #include "support/raw_connection.hpp"
@@ -119,6 +120,55 @@ TEST(HostilePeersOfAJobTest, AChangeThatVeryManyAreToldOfEndsNoJob) {
     const Finished finished = agent->finish();
     EXPECT_EQ(finished.code, 0) << finished.err;
   }
+}
+
+// drun with a limit of open descriptors.
+Launch limited(int descriptors, const Arguments& arguments) {
+  const std::string command = "ulimit -n " + std::to_string(descriptors) + "; exec \"$0\" \"$@\"";
+  return {Arguments{"/bin/sh", "-c", command, drun_path()} + arguments, {}, {}};
+}
+
+// An agent has descriptors left for a restart, and agents and workers find room at its store.
+TEST(HostilePeersOfAJobTest, ConnectionsThatSayNothingEndNoJob) {
+  const TempDir directory;
+  const ReservedPort port;
+  const auto end = directory.path() / "end";
+  const Arguments node = {"--nnodes",
+                          "2",
+                          "--max-restarts",
+                          "1",
+                          "--rdzv-endpoint",
+                          port.endpoint(),
+                          "sh",
+                          "-c",
+                          "echo ready $TORCHELASTIC_RESTART_COUNT; until [ -e " + end.string() +
+                              " ]; do sleep 0.05; done; [ $TORCHELASTIC_RESTART_COUNT = 1 ]"};
+  DrunProcess first(limited(256, node));
+  DrunProcess second(limited(256, node));
+  ASSERT_TRUE(first.wait_for_out("ready 0")) << first.err();
+  ASSERT_TRUE(second.wait_for_out("ready 0")) << second.err();
+  std::vector<RawConnection> silent;
+  for (int i = 0; i < 300; ++i)
+    silent.emplace_back(parse_endpoint(port.endpoint(), 0).value());
+  const FileDescriptor made(::creat(end.c_str(), 0600));
+  for (DrunProcess* agent : {&first, &second}) {
+    const Finished finished = agent->finish();
+    EXPECT_EQ(finished.code, 0) << finished.err;
+    EXPECT_NE(finished.out.find("ready 1"), std::string::npos) << finished.err;
+  }
+}
+
+// The others would wait for it.
+TEST(HostilePeersOfAJobTest, ANodeWithTooFewDescriptorsSaysSoBeforeItJoins) {
+  const ReservedPort port;
+  const Finished node = DrunProcess(limited(40, {"--nnodes", "2", "--nproc-per-node", "2",
+                                                 "--rdzv-endpoint", port.endpoint(), "true"}))
+                            .finish();
+  EXPECT_EQ(node.code, kDrunFailed);
+  EXPECT_NE(node.err.find("an agent with 2 workers needs 42 open descriptors, and the hard limit "
+                          "is 40; raise it (ulimit -n)"),
+            std::string::npos)
+      << node.err;
 }
 
 }  // namespace

@@ -1,15 +1,20 @@
 #include "launcher/agent/agent.hpp"
 
+#include <sys/resource.h>
+
 #include <atomic>
 #include <chrono>
+#include <cstddef>
 #include <functional>
 #include <optional>
+#include <stdexcept>
 #include <string>
 #include <utility>
 
 #include <asio/io_context.hpp>
 
 #include "base/addresses.hpp"
+#include "base/counted.hpp"
 #include "base/deadline.hpp"
 #include "base/deadline_timer.hpp"
 #include "base/fd_limit.hpp"
@@ -19,6 +24,7 @@
 #include "launcher/agent/agent_watch.hpp"
 #include "launcher/agent/participant_driver.hpp"
 #include "launcher/backend/backend_link.hpp"
+#include "launcher/backend/backend_settings.hpp"
 #include "launcher/job_stacks/agent_stacks.hpp"
 #include "launcher/leaving/agent_shutdown.hpp"
 #include "launcher/leaving/guardian_farewell.hpp"
@@ -238,11 +244,23 @@ class Agent {
   AgentShutdown shutdown_;
 };
 
+// One that ran out of them later would end alone, and the other nodes would wait for it.
+void check_descriptors(const Options& options) {
+  rlimit limit{};
+  const std::size_t needed = descriptors_needed(options);
+  if (::getrlimit(RLIMIT_NOFILE, &limit) != 0 || limit.rlim_cur >= needed) return;
+  throw std::runtime_error("an agent with " + counted(options.nproc_per_node, "worker") +
+                           " needs " + std::to_string(needed) +
+                           " open descriptors, and the hard limit is " +
+                           std::to_string(limit.rlim_cur) + "; raise it (ulimit -n)");
+}
+
 }  // namespace
 
 int run_agent(const Options& options, SharedLogDedup* neighbours, std::atomic<bool>* unannounced) {
   ignore_write_signals();
   return with_raised_fd_limit([&](const std::optional<rlimit>& before) {
+    check_descriptors(options);
     process::GuardianOptions guardian_options;
     guardian_options.open_files = before;
     return Agent(options, process::Guardian::start(guardian_options), before, neighbours)
