@@ -1130,6 +1130,16 @@ TEST(TwoFirstStoresTest, WhoComesFromTheOtherOneChangesNothingButTheNextEra) {
   EXPECT_TRUE(is_unknown(s, s.round.latest, {kOurs, 2, 1, 3, 2}));
 }
 
+TEST(TwoFirstStoresTest, OfTheOtherOneOnlyItsLatestRoundIsKnown) {
+  Found found = begun_twice();
+  for (const int round : {3, 2})
+    found.member("other" + std::to_string(round), [&](MemberDocument& d) {
+      d.latest = {kTheirs, round, 0, 2, 0};
+    });
+  found.add(found.keys().round, encode(our_round()));
+  EXPECT_THAT(restore_later(found, {1, {}}).others, ElementsAre(Place{kTheirs, 3, 0, 2, 0}));
+}
+
 TEST(TwoFirstStoresTest, AtALaterStoreTheSettledRoundCountsAndTheNodesOfBothAreWaitedFor) {
   Succession later = kLater;
   later.settled_era = kOurs;
@@ -1609,6 +1619,9 @@ TEST_F(LeaderTest, AfterAPartThatWasNotTakenItLooksWhatTheStoreHas) {
   const auto asked = commits();
   ASSERT_EQ(asked.size(), 1U);
   EXPECT_EQ(asked[0].transaction.writes.at(0).key, Keys("job").round) << "the job is there already";
+  EXPECT_TRUE(leader_->rejections().any());
+  leader_->on_commit({asked[0].request, CommitOutcome::Committed, ""}, kNow);
+  EXPECT_FALSE(leader_->rejections().any());
 }
 
 TEST_F(LeaderTest, AfterALostAnswerItLooksBeforeItWrites) {

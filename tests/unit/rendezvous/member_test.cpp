@@ -1084,6 +1084,37 @@ TEST_F(SucceededMemberTest, SaysForWhichRoundItSpeaksAndWhereItGoes) {
             (std::vector<Successor>{{"10.0.0.1", 41'000, true}, {"10.0.0.2", 41'000, false}}));
 }
 
+// The round and the node's place in it are in two documents.
+TEST_F(SucceededMemberTest, SpeaksWithItsRankOnceItIsKnown) {
+  runs(1, 1, {});
+  (void)said();
+  runs(2, -1, {1, 1, -1, 2, 0});
+  EXPECT_EQ(said().value().vote.latest, (Place{1, 2, -1, 2, 0}));
+  AssignmentDocument d;
+  d.assignment.round = 2;
+  d.assignment.group_world_size = d.assignment.world_size = 2;
+  for (const bool go : {false, true}) {
+    d.go = go;
+    put(keys_.assignment("me"), encode(d));
+    advance();
+    const auto vote = said();
+    ASSERT_EQ(vote.has_value(), go);
+    EXPECT_EQ(vote ? vote->vote.latest.rank : -1, go ? 0 : -1);
+  }
+}
+
+TEST_F(SucceededMemberTest, SpeaksForEachRoundOnce) {
+  runs(1, 1, {});
+  renewed(1);
+  ends();
+  runs(2, 0, {1, 1, -1, 2, 0});
+  const auto vote = said();
+  ASSERT_TRUE(vote) << "the successors are the same";
+  EXPECT_EQ(vote->vote.latest, (Place{1, 2, 0, 2, 0}));
+  runs(2, 0, {1, 1, -1, 2, 0});
+  EXPECT_FALSE(said());
+}
+
 TEST_F(SucceededMemberTest, OneThatMaySucceedTheStoreKeepsItsHistory) {
   runs(1, 1, {});
   done();

@@ -512,9 +512,13 @@ TEST(DuplicateRankTest, TheFirstThatWaitsInheritsTheRankOfOneThatGoes) {
   board.join("a", 0);
   board.join("b", 0);
   board.join("c", 0);
+  board.pass(Milliseconds(1'000));
   board.gone("a");
+  EXPECT_EQ(board.state().ready, 1);
+  EXPECT_EQ(board.state().last_join, board.now());
   EXPECT_EQ(board.state().members.at("b").standing, Standing::Eligible);
   EXPECT_EQ(board.state().members.at("c").standing, Standing::Held);
+  EXPECT_THAT(board.state().held, testing::ElementsAre("c"));
   board.gone("b");
   EXPECT_EQ(board.state().members.at("c").standing, Standing::Eligible);
 }

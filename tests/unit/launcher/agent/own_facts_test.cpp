@@ -7,6 +7,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "base/addresses.hpp"
 #include "facts/sheet.hpp"
 #include "support/agent_parts.hpp"
 #include "support/patience.hpp"
@@ -23,9 +24,9 @@ class OwnFactsTest : public testing::Test {
     options_.max_nodes = 2;
     options_.preflight = Preflight::Warn;
   }
-  void gather(OwnFacts& facts) {
+  void gather(OwnFacts& facts, const std::string& address = "127.0.0.1") {
     NodeIdentity node;
-    node.address = "127.0.0.1";
+    node.address = address;
     facts.gather(node);
   }
   void run() {
@@ -48,6 +49,21 @@ TEST_F(OwnFactsTest, ANodeSaysOnceWhatItIsLike) {
   io_.run_for(std::chrono::milliseconds(100));
   ASSERT_THAT(sheets_, SizeIs(1));
   EXPECT_FALSE(facts::decode(sheets_[0]).value().contains(std::string(facts::kTrouble)));
+  facts.cancel();
+}
+
+TEST_F(OwnFactsTest, TheNetworkIsThatOfTheNodesAddress) {
+  std::string address;
+  for (const Interface& each : own_interfaces())
+    for (const std::string& own : each.addresses)
+      if (!is_loopback_address(own) && own.find(':') == std::string::npos) address = own;
+  if (address.empty()) GTEST_SKIP() << "this machine has no address but its loopback one";
+  OwnFacts facts(io_, options_, std::nullopt,
+                 [this](std::string sheet) { sheets_.push_back(std::move(sheet)); });
+  gather(facts, address);
+  run();
+  ASSERT_THAT(sheets_, SizeIs(1));
+  EXPECT_TRUE(facts::decode(sheets_[0]).value().contains("mtu"));
   facts.cancel();
 }
 
