@@ -155,6 +155,9 @@ TEST(NewsTest, TheLeaderTellsAFailureAndItsRestartOnce) {
   EXPECT_EQ(all[0].failure->exit_code, 7);
   EXPECT_EQ(all[1].what, What::Restarted);
   EXPECT_EQ(all[1].restarts, 1);
+  EXPECT_EQ(all[1].ticket, all[0].ticket) << "of the node that failed, not of the leader";
+  EXPECT_EQ(all[1].host, all[0].host);
+  EXPECT_THAT(all[1].reason, testing::HasSubstr("exit code 7"));
 }
 
 }  // namespace

@@ -520,6 +520,7 @@ TEST(DuplicateRankTest, TheFirstThatWaitsInheritsTheRankOfOneThatGoes) {
   EXPECT_EQ(board.state().members.at("c").standing, Standing::Held);
   EXPECT_THAT(board.state().held, testing::ElementsAre("c"));
   board.gone("b");
+  EXPECT_EQ(board.state().ready, 1);
   EXPECT_EQ(board.state().members.at("c").standing, Standing::Eligible);
 }
 
