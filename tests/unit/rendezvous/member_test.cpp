@@ -129,6 +129,41 @@ class MemberTest : public testing::Test {
   CommitOutcome answer_ = CommitOutcome::Committed;  // to what the agent writes
 };
 
+TEST_F(MemberTest, SaysWhatItIsLike) {
+  config_.host = "node7";
+  config_.address = "10.0.0.7";
+  config_.network = "spine1/leaf4";
+  config_.worker_store_port = 29'501;
+  config_.local_world_size = 8;
+  config_.role = "trainer";
+  config_.node_rank = 3;
+  config_.node_rank_is_wish = true;
+  config_.is_host = true;
+  config_.successor_port = 41'000;
+  config_.listed = 2;
+  config_.ends_ms = 1'800'000'000'000;
+  member_.emplace(config_, keys_, outbox_, now_);
+  member_->on_link_up({Link::Up, {}}, now_);
+  advance();
+  const auto published = done().published;
+  ASSERT_EQ(published.size(), 1U);
+  MemberDocument said;
+  said.host = config_.host;
+  said.address = config_.address;
+  said.network = config_.network;
+  said.worker_store_port = config_.worker_store_port;
+  said.local_world_size = config_.local_world_size;
+  said.role = config_.role;
+  said.node_rank = config_.node_rank;
+  said.node_rank_is_wish = config_.node_rank_is_wish;
+  said.is_host = config_.is_host;
+  said.successor_port = config_.successor_port;
+  said.listed = config_.listed;
+  said.ends_ms = config_.ends_ms;
+  said.agreement = full_agreement(config_);
+  EXPECT_EQ(published[0], said);
+}
+
 constexpr Phase kPhases[] = {Phase::Gathering, Phase::Preparing, Phase::Running, Phase::Stopping,
                              Phase::Closed};
 
