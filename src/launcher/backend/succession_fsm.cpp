@@ -178,12 +178,9 @@ SuccessionStep SuccessionFsm::ask(Time now) {
 
 void SuccessionFsm::wait_there(Time now) {
   state_ = Visiting;
-  due_ = turn_end_;
-  if (!may_glance()) return;
-  const Time first = asked_at_ + limits_.first_glance;
   const bool first_pass = turn_ == limits_.turn;
-  if (!first_pass) due_ = std::min(turn_end_, now + limits_.turn - limits_.glance);
-  if (first_pass && at_ == 0 && now < first) due_ = std::min(turn_end_, first);
+  const bool glances = !first_pass && may_glance();
+  due_ = glances ? std::min(turn_end_, now + limits_.turn - limits_.glance) : turn_end_;
 }
 
 bool SuccessionFsm::may_glance() const {

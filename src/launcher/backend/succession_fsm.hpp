@@ -70,10 +70,9 @@ class SuccessionFsm {
     Duration longest_turn{8'000};
     Duration pause{100};
     // This agent may only have been cut off, and the others may be with the store still. So it
-    // looks for so long whether the store answers again: so soon after it has begun,
-    Duration first_glance{500};
-    // then about every two seconds, but not in the first pass, where turns are short; when a
-    // successor's agent says that it is in touch with the store, and in the end.
+    // looks for so long whether the store answers again: about every two seconds, but not in the
+    // first pass, where each moment counts; when a successor's agent says that it is in touch with
+    // the store, and in the end.
     Duration glance{300};
     Duration search{20'000};  // of all attempts together
   };
