@@ -54,6 +54,7 @@ class FakeRunner : public ProcessRunner {
                    std::chrono::milliseconds length) override {
     calls.push_back("lease " + std::to_string(length.count()));
   }
+  void wake() override { calls.push_back("wake"); }
   void say_at_end(const process::Farewell& farewell) override {
     calls.push_back("say to " + farewell.address);
   }

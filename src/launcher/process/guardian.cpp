@@ -492,6 +492,11 @@ void Guardian::renew_lease(std::chrono::steady_clock::time_point since, millisec
   impl_->send(std::move(message));
 }
 
+void Guardian::wake() {
+  impl_->signal_guardian(SIGCONT);
+  if (!impl_->watchdog_gone) ::kill(impl_->watchdog_process, SIGCONT);
+}
+
 void Guardian::stop(int signal, milliseconds grace) {
   wire::StopBody body;
   body.signal = signal;

@@ -145,6 +145,9 @@ class ProcessRunner {
   virtual void renew_lease(std::chrono::steady_clock::time_point since,
                            std::chrono::milliseconds length) = 0;
 
+  // Helpers that somebody has stopped go on, and see what they have missed.
+  virtual void wake() = 0;
+
   // A folder of the agent's that must not outlive it: removed with all it holds when this object or
   // the whole process is gone, also by SIGKILL. An absolute path.
   virtual void remove_at_end(const std::string& folder) = 0;
@@ -183,6 +186,7 @@ class Guardian final : public ProcessRunner {
   void give_up() override;
   void renew_lease(std::chrono::steady_clock::time_point since,
                    std::chrono::milliseconds length) override;
+  void wake() override;
   void remove_at_end(const std::string& folder) override;
   void say_at_end(const Farewell& farewell) override;
   bool suspend(int signal) override;

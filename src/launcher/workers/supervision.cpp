@@ -9,6 +9,12 @@
 #include "rendezvous/messages.hpp"
 
 namespace drun::launcher {
+namespace {
+
+// The watchdog ends what a stopped guardian does not, a little after the lease.
+constexpr std::chrono::milliseconds kWakeAfter{300};
+
+}  // namespace
 
 Supervision::Supervision(const WorkerSpec& spec, std::string host, ProcessRunner& processes,
                          WorkerOutput& output, FileWork& file_work, Time now,
@@ -77,6 +83,7 @@ WorkerNews Supervision::on_event(const process::GuardianEvent& event, Time now) 
     return news;
   }
   if (std::holds_alternative<process::LeaseOver>(event)) {
+    wake_due_.reset();
     news = heard(group_.on_event(event, now));
     news.lease_over = true;
     return news;
@@ -94,7 +101,16 @@ WorkerNews Supervision::on_event(const process::GuardianEvent& event, Time now) 
   return news;
 }
 
+void Supervision::renew_lease(Time since, std::chrono::milliseconds length) {
+  processes_.renew_lease(since, length);
+  wake_due_ = since + length + kWakeAfter;
+}
+
 WorkerNews Supervision::on_time(Time now) {
+  if (wake_due_ && now >= *wake_due_) {
+    wake_due_.reset();
+    processes_.wake();
+  }
   return heard(group_.on_time(now));
 }
 
@@ -103,6 +119,7 @@ std::optional<Supervision::Time> Supervision::next_deadline(Time now) const {
   next.include(group_.next_deadline());
   next.include(limits_.next_deadline(now));
   if (group_.running()) next.include(notice_due_);
+  next.include(wake_due_);
   return next.time();
 }
 

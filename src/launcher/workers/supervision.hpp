@@ -45,6 +45,9 @@ class Supervision {
   [[nodiscard]] WorkerNews on_event(const process::GuardianEvent& event, Time now);
   // As WorkerGroup's.
   void on_fault(int local_rank, const RankFault& fault) { group_.on_fault(local_rank, fault); }
+  // As ProcessRunner's. If the guardian does not say soon after its end that it is over, both
+  // helpers may have been stopped by somebody, and are woken.
+  void renew_lease(Time since, std::chrono::milliseconds length);
   // Call after each batch of events, and at next_deadline().
   [[nodiscard]] WorkerNews on_time(Time now);
   [[nodiscard]] std::optional<Time> next_deadline(Time now) const;
@@ -106,6 +109,7 @@ class Supervision {
   TimeLimits limits_;
   EndNotices notices_;
   std::optional<Time> notice_due_;
+  std::optional<Time> wake_due_;
   bool leads_ = false;  // says what is for all nodes
   Phase phase_ = Phase::Keeping;
   bool nothing_left_ = false;  // the guardian's last word: a stop has ended everything

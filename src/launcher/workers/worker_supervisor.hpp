@@ -57,8 +57,9 @@ class WorkerSupervisor {
   void forward(int signal) { supervision_.forward(signal); }
   // As ProcessRunner's.
   void say_at_end(const process::Farewell& farewell) { processes_.say_at_end(farewell); }
+  // As Supervision's.
   void renew_lease(Time since, std::chrono::milliseconds length) {
-    processes_.renew_lease(since, length);
+    supervision_.renew_lease(since, length);
   }
   void stop_with(int signal) { supervision_.stop_with(signal); }
   [[nodiscard]] const WorkerGroup& group() const { return supervision_.group(); }

@@ -158,6 +158,19 @@ TEST_F(LeaseTest, AGuardianThatStandsStillKeepsNoWorkersWithoutProc) {
   EXPECT_EQ(result, 0);
 }
 
+TEST_F(LeaseTest, HelpersThatAreBothStoppedEndTheWorkersWhenTheyAreWoken) {
+  Driver driver;
+  const pid_t worker = start_worker(driver);
+  const pid_t guardian = driver.guardian.pid();
+  const pid_t watchdog = parent_of(guardian);
+  ::kill(watchdog, SIGSTOP);
+  ::kill(guardian, SIGSTOP);
+  ASSERT_TRUE(eventually([&] { return state_of(guardian) == 'T' && state_of(watchdog) == 'T'; }));
+  driver.guardian.renew_lease(Clock::now(), kShort);
+  driver.guardian.wake();
+  EXPECT_TRUE(eventually([&] { return !alive(worker); }));
+}
+
 // The agent is a process of its own, which stands still.
 TEST_F(LeaseTest, AnAgentThatStandsStillKeepsNoWorkers) {
   for (const bool guardian_too : {false, true}) {

@@ -382,6 +382,28 @@ struct Warned {
   Rig rig;
 };
 
+// Somebody has stopped both helpers: neither ends the workers, or says so.
+TEST(SupervisionTest, WhereNobodyTellsOfTheLeasesEndTheHelpersAreWoken) {
+  Rig rig;
+  rig.run();
+  rig.supervision.renew_lease(rig.now, seconds(8));
+  EXPECT_EQ(rig.supervision.next_deadline(rig.now), rig.now + milliseconds(8'300));
+  rig.now += seconds(4);
+  rig.supervision.renew_lease(rig.now, seconds(8));
+  rig.now += milliseconds(8'299);
+  (void)rig.supervision.on_time(rig.now);
+  EXPECT_EQ(rig.runner.take_calls(), "lease 8000, lease 8000");
+  rig.now += milliseconds(1);
+  (void)rig.supervision.on_time(rig.now);
+  (void)rig.supervision.on_time(rig.now);
+  EXPECT_EQ(rig.runner.take_calls(), "wake");
+  rig.supervision.renew_lease(rig.now, seconds(8));
+  (void)rig.supervision.on_event(process::LeaseOver{}, rig.now);
+  (void)rig.supervision.on_time(rig.now + seconds(9));
+  EXPECT_EQ(rig.runner.take_calls(), "lease 8000");
+  EXPECT_EQ(rig.supervision.next_deadline(rig.now), std::nullopt);
+}
+
 TEST(SupervisionTest, WorkersAreToldOnceThatTheJobEnds) {
   Warned warned(50'000);
   EXPECT_EQ(warned.at(seconds(0)), "");
