@@ -155,8 +155,7 @@ void compare_launches(const Arguments& arguments) {
     const auto longest = std::max(arguments.runs, arguments.torchrun_runs);
     for (int run = 0; run < longest; ++run)
       for (auto& each : contenders)
-        if (each.missing.empty() && run < each.runs)
-          each.costs.push_back(measure(each, count));
+        if (each.missing.empty() && run < each.runs) each.costs.push_back(measure(each, count));
     std::printf("%d worker%s of %s\n", count, count == 1 ? "" : "s", arguments.program.c_str());
     std::printf("%14s %10s %10s %8s %8s %10s %9s\n", "", "wall ms", "least", "to loop", "to Hydra",
                 "CPU ms", "RSS MiB");
