@@ -22,6 +22,7 @@ void SuccessionFsm::set_plan(SuccessionPlan plan) {
 void SuccessionFsm::on_link_up() {
   if (state_ == Visiting || state_ == Standing) {
     if (!is_glance_) store_ = found_ ? *found_ : asked_.successors[at_];
+    was_glance_ = is_glance_;
     if (!has_been_at(store_)) been_at_.push_back(store_);
   }
   found_.reset();
@@ -78,7 +79,7 @@ SuccessionStep SuccessionFsm::wait_or_search(const Break& how, Time now) {
     (void)search(now);
     return visit(*how.moved, now);
   }
-  if (how.over && now - how.silent < asked_at_) return next(now);
+  if (how.over && now - how.silent < asked_at_) return was_glance_ ? resume(now) : next(now);
   const bool gone = how.over || is_dead_;
   if (gone && has_successors()) return search(now);
   if (how.over) return give_up_waiting(how.cause);
@@ -106,7 +107,7 @@ SuccessionStep SuccessionFsm::on_time(const std::string& cause, Time now) {
       return next(now);
     case Pausing:
       if (!std::exchange(is_early_, false)) return ask(now);
-      return may_glance() ? glance(now) : resume(now);
+      return may_glance() && now < turn_end_ ? glance(now) : resume(now);
     default:
       return {};
   }
@@ -179,8 +180,8 @@ SuccessionStep SuccessionFsm::ask(Time now) {
 void SuccessionFsm::wait_there(Time now) {
   state_ = Visiting;
   const bool first_pass = turn_ == limits_.turn;
-  const bool glances = !first_pass && may_glance();
-  due_ = glances ? std::min(turn_end_, now + limits_.turn - limits_.glance) : turn_end_;
+  const Time glance = turn_end_ - limits_.glance;
+  due_ = !first_pass && may_glance() && now < glance ? glance : turn_end_;
 }
 
 bool SuccessionFsm::may_glance() const {
@@ -198,6 +199,7 @@ SuccessionStep SuccessionFsm::ask_again(Time now) {
 
 SuccessionStep SuccessionFsm::glance(Time now) {
   is_glance_ = true;
+  asked_at_ = now;
   due_ = std::min(turn_end_, now + limits_.glance);
   state_ = Visiting;
   return Visit{store_};
@@ -228,6 +230,7 @@ SuccessionStep SuccessionFsm::give_up_waiting(const std::string& cause) {
 SuccessionStep SuccessionFsm::end_search(Time now) {
   if (std::exchange(is_last_, true)) return give_up_search();
   is_glance_ = true;
+  asked_at_ = now;
   due_ = now + limits_.glance;
   state_ = Visiting;
   return Visit{store_};

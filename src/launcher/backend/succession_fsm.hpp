@@ -70,9 +70,10 @@ class SuccessionFsm {
     Duration longest_turn{8'000};
     Duration pause{100};
     // This agent may only have been cut off, and the others may be with the store still. So it
-    // looks for so long whether the store answers again: about every two seconds, but not in the
+    // looks for so long whether the store answers again: at the end of each turn, but not in the
     // first pass, where each moment counts; when a successor's agent says that it is in touch with
-    // the store, and in the end.
+    // the store, and in the end. Not more often: those who are just enough for a majority must be
+    // there at one moment.
     Duration glance{300};
     Duration search{20'000};  // of all attempts together
   };
@@ -154,6 +155,7 @@ class SuccessionFsm {
   Time turn_end_;                  // of the one that is asked
   bool is_early_ = false;          // it is to be asked again before that
   bool is_glance_ = false;         // the lost store is asked meanwhile
+  bool was_glance_ = false;        // that found the store which is lost again
   bool is_last_ = false;           // and then no more
   bool is_dead_ = false;           // the lost store's process
   std::optional<Endpoint> found_;  // where it is, if that is none of the successors

@@ -19,7 +19,7 @@ using Clock = std::chrono::steady_clock;
 
 // At a place where one store may end and the next one begins.
 constexpr int kTries = 3;
-// Of the others, once one has taken it: their machines may be gone.
+// Of the others, once the first has ended and one has taken it: their machines may be gone.
 constexpr std::chrono::milliseconds kOthersLimit{500};
 
 // One who is being told.
@@ -88,8 +88,9 @@ class Call {
   Stage stage_ = Stage::Failed;
 };
 
-// Until one of them took it, and the others have it or cannot be reached.
-void await(std::vector<Call> calls) {
+// Until one of them took it, and the others have it or cannot be reached. `first`: there is a store
+// that should know.
+void await(std::vector<Call> calls, bool first) {
   auto deadline = Clock::now() + kFarewellLimit;
   std::vector<pollfd> entries(calls.size());
   for (bool was_taken = false;;) {
@@ -99,7 +100,8 @@ void await(std::vector<Call> calls) {
       return call.is_under_way() && !(taken && call.has_it());
     });
     if (!awaited) return;
-    if (taken && !std::exchange(was_taken, true))
+    const bool over = !first || calls.front().has_it() || !calls.front().is_under_way();
+    if (taken && over && !std::exchange(was_taken, true))
       deadline = std::min(deadline, Clock::now() + kOthersLimit);
     std::transform(calls.begin(), calls.end(), entries.begin(),
                    [](const Call& call) { return call.entry(); });
@@ -120,7 +122,7 @@ void say(const Farewell& farewell) {
   if (!farewell.address.empty()) calls.emplace_back(first, 1);
   for (const Words& words : farewell.others)
     calls.emplace_back(words, kTries);
-  if (!calls.empty()) await(std::move(calls));
+  if (!calls.empty()) await(std::move(calls), !farewell.address.empty());
 }
 
 }  // namespace drun::process

@@ -53,9 +53,11 @@ Electorate* Succession::electorate_of(std::string_view job) {
 Vote Succession::admitted(const Vote& vote) const {
   const Place& settled = vote.settled;
   const Place& known = options_.founders;
-  if (settled.nodes == 0 || !settled.electorate.is_founding()) return vote;
-  if (settled.electorate == known.electorate && settled.nodes == known.nodes) return vote;
-  return {{}, vote.later};
+  Vote result = vote;
+  std::erase_if(result.later, [](const Place& place) { return place.electorate.is_founding(); });
+  const bool is_other = settled.electorate != known.electorate || settled.nodes != known.nodes;
+  if (settled.electorate.is_founding() && is_other) result.settled = {};
+  return result;
 }
 
 // ---- sessions ----
@@ -96,17 +98,18 @@ control::Pulsed Succession::pulsed(std::string_view job, Time now) {
 void Succession::confirm(SessionId session, std::uint64_t stamp, Time now) {
   const auto entry = voters_.find(session);
   if (entry == voters_.end()) return;
-  jobs_.find(entry->second.job)->second.confirm(entry->second.voter, time_of(stamp, now));
+  const auto job = jobs_.find(entry->second.job);
+  if (job != jobs_.end()) job->second.confirm(entry->second.voter, time_of(stamp, now));
 }
 
 void Succession::goodbye(SessionId session, Time now) {
   const auto entry = voters_.find(session);
   if (entry == voters_.end()) return;
-  const std::string& job = entry->second.job;
-  Electorate& electorate = jobs_.find(job)->second;
-  const Vote* const vote = electorate.find(entry->second.voter);
-  if (options_.is_successor && vote != nullptr) note_death(generation_, job, *vote, now);
-  electorate.gone(entry->second.voter);
+  const auto job = jobs_.find(entry->second.job);
+  if (job == jobs_.end()) return;
+  const Vote* const vote = job->second.find(entry->second.voter);
+  if (options_.is_successor && vote != nullptr) note_death(generation_, job->first, *vote, now);
+  job->second.gone(entry->second.voter);
 }
 
 void Succession::ended(SessionId session, Time now) {
@@ -140,7 +143,7 @@ bool Succession::lets_in(const control::OpenSuccessor& request, Time now) const 
 
 void Succession::on_time(Time now) {
   std::size_t over = std::erase_if(sought_, [now](const auto& each) { return now >= each.second; });
-  over += std::erase_if(deserted_, [this, now](auto& each) { return forgets(each.first, now); });
+  over += forget_deserted(now);
   if (options_.is_successor) {
     if (over == 0) return;
     call_those_who_wait(now);
@@ -162,8 +165,7 @@ std::optional<Time> Succession::next_deadline() const {
   EarliestDeadline next;
   for (const auto& [job, until] : sought_)
     next.include(until);
-  for (const auto& [job, since] : deserted_)
-    next.include(forgets_at(job, since));
+  if (!deserted_.empty()) next.include(looked_away_ ? look_at_ : forget_due_);
   if (!options_.is_successor)
     for (const auto& [number, waiting] : waiting_)
       next.include(opens_at(waiting.job));
@@ -175,8 +177,7 @@ std::optional<Time> Succession::next_deadline() const {
 // matter.
 void Succession::hear_that_it_looks(const control::Find& request, Time now) {
   const auto job = jobs_.find(request.job);
-  const bool knows_it =
-      job != jobs_.end() && (job->second.had_majority() || !job->second.is_deserted());
+  const bool knows_it = job != jobs_.end() && !job->second.is_deserted();
   const bool begins = options_.is_successor ? options_.is_founding && !is_serving_
                                             : request.generation >= generation_ && !knows_it;
   if (!begins) return;
@@ -192,8 +193,26 @@ void Succession::hear_that_it_looks(const control::Find& request, Time now) {
 void Succession::note_desertion(const std::string& job, Time now) {
   const bool begins = !options_.is_successor || (options_.is_founding && !is_serving_);
   if (!begins || !jobs_.find(job)->second.is_deserted()) return;
+  if (deserted_.empty()) {
+    look_at_ = now;
+    forget_due_ = Time::max();
+  }
   deserted_.emplace(job, now);
+  forget_due_ = std::min(forget_due_, forgets_at(job, now));
   if (!options_.is_successor && table_.find(job + "round") != nullptr) kept_.insert(job);
+}
+
+// Asked in each turn of the server's loop: so not all of them are looked at each time.
+std::size_t Succession::forget_deserted(Time now) {
+  looked_away_ = now < look_at_ && now < forget_due_;
+  if (looked_away_ || deserted_.empty()) return 0;
+  const std::size_t forgotten =
+      std::erase_if(deserted_, [this, now](auto& each) { return forgets(each.first, now); });
+  look_at_ = now + kLookPause;
+  forget_due_ = Time::max();
+  for (const auto& [job, since] : deserted_)
+    forget_due_ = std::min(forget_due_, forgets_at(job, since));
+  return forgotten;
 }
 
 Time Succession::forgets_at(const std::string& job, Time since) const {
@@ -210,10 +229,11 @@ Time Succession::forgets_at(const std::string& job, Time since) const {
 // wait for.
 bool Succession::forgets(const std::string& job, Time now) {
   const auto known = jobs_.find(job);
-  if (known == jobs_.end() || !known->second.is_deserted()) return true;
+  const bool is_over = known == jobs_.end() || !known->second.is_deserted();
   const bool deleted = kept_.contains(job) && table_.find(job + "round") == nullptr;
-  if (!deleted && now < forgets_at(job, deserted_.find(job)->second)) return false;
+  if (!is_over && !deleted && now < forgets_at(job, deserted_.find(job)->second)) return false;
   kept_.erase(job);
+  if (is_over) return true;
   if (!options_.is_successor) {
     jobs_.erase(known);
     return true;

@@ -164,6 +164,7 @@ class Succession {
   void hear_that_it_looks(const control::Find& request, Time now);
   void note_desertion(const std::string& job, Time now);
   [[nodiscard]] Time forgets_at(const std::string& job, Time since) const;
+  std::size_t forget_deserted(Time now);
   [[nodiscard]] bool forgets(const std::string& job, Time now);
   [[nodiscard]] bool is_sought(std::string_view job, Time now) const;
   [[nodiscard]] bool may_begin(Time now) const;
@@ -193,6 +194,10 @@ class Succession {
   std::map<std::string, Time, std::less<>> sought_;  // jobs that look for a store, and until when
   // Jobs whose rounds are known, but nobody is here who told of them: since when.
   std::map<std::string, Time, std::less<>> deserted_;
+  static constexpr Milliseconds kLookPause{20};
+  Time look_at_{};            // they are looked at again
+  Time forget_due_{};         // the first of them, as they were then
+  bool looked_away_ = false;  // since then
   // Of these, those whose round was in the table. Once it is deleted they are over.
   std::set<std::string, std::less<>> kept_;
 

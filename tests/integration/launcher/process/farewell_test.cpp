@@ -30,12 +30,12 @@ const std::string kWords("\xD5 the end\0 of it", 16);
 // Where the farewell is said.
 class Listener {
  public:
-  Listener() : socket_(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)) {
+  explicit Listener(int backlog = 8) : socket_(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)) {
     address_.sin_family = AF_INET;
     address_.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
     auto* address = reinterpret_cast<sockaddr*>(&address_);
     socklen_t size = sizeof address_;
-    if (::bind(socket_.get(), address, size) != 0 || ::listen(socket_.get(), 8) != 0 ||
+    if (::bind(socket_.get(), address, size) != 0 || ::listen(socket_.get(), backlog) != 0 ||
         ::getsockname(socket_.get(), address, &size) != 0)
       std::abort();
   }
@@ -43,6 +43,12 @@ class Listener {
   [[nodiscard]] Farewell farewell() const { return {address(), kWords, {}}; }
   [[nodiscard]] std::string address() const {
     return {reinterpret_cast<const char*>(&address_), sizeof address_};
+  }
+  [[nodiscard]] FileDescriptor dial() const {
+    FileDescriptor caller(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
+    if (::connect(caller.get(), reinterpret_cast<const sockaddr*>(&address_), sizeof address_) != 0)
+      std::abort();
+    return caller;
   }
   [[nodiscard]] bool was_called() const {
     pollfd entry{socket_.get(), POLLIN, 0};
@@ -244,6 +250,31 @@ TEST_F(FarewellTest, TheOthersAreToldThoughTheFirstHasTakenIt) {
   const auto late = other.await_call();
   ASSERT_TRUE(late);
   EXPECT_EQ(read_all(late.get()), "too");
+}
+
+// It takes a second until its kernel has room for the connection. One of the others was quicker.
+TEST_F(FarewellTest, TheFirstHasItsTimeThoughAnotherHasTakenIt) {
+  const Listener full(1);
+  const Listener other;
+  std::vector<FileDescriptor> queue;
+  while (queue.size() < 2)
+    queue.push_back(full.dial());
+  Farewell farewell = full.farewell();
+  farewell.others = {{other.address(), "quick"}};
+  std::thread reader([&] {
+    const auto call = other.await_call();
+    (void)read_all(call.get());
+  });
+  std::thread room([&] {
+    reader.join();
+    for (std::size_t i = 0; i < queue.size(); ++i)
+      (void)full.await_call();
+    const auto call = full.await_call();
+    ASSERT_TRUE(call);
+    EXPECT_EQ(read_all(call.get()).size(), farewell.bytes.size());
+  });
+  say(farewell);
+  room.join();
 }
 
 // It was killed before it had read all.

@@ -256,8 +256,51 @@ TEST_F(VotesTest, AJobThatIsDeletedIsForgottenAtOnce) {
     world.job.erase("drun/a/round");
     world.job.publish();
     world.succession.on_time(world.now);
+    world.now = *world.succession.next_deadline();
+    world.succession.on_time(world.now);
     EXPECT_EQ(newest->pulse().age_ms == 0, was_kept);
   }
+}
+
+// Nobody founds where the job has a store.
+TEST_F(VotesTest, AFoundersPlaceAmongTheLaterOnesIsNone) {
+  auto a = agent();
+  const auto b = agent();
+  (void)a->pulse_and_confirm({{}, {place(0)}});
+  a->leave();
+  Pulsed pulsed;
+  for (int i = 0; i < 63; ++i) {
+    pulsed = b->pulse({{}, {{{0, 77}, 1, 3, kNoRank}}});
+    pass(500);
+    world.sessions.expire(world.now);
+    world.succession.on_time(world.now);
+  }
+  EXPECT_THAT(b->ask(Confirm{pulsed.stamp}), IsEmpty());
+  const auto c = agent();
+  EXPECT_EQ(c->pulse().age_ms, 0U) << "the job is forgotten";
+}
+
+// A drun-store that was cut off, while the job is at its successor and loses that one, too.
+TEST_F(VotesTest, AJobThatLooksForItsStoreIsNotForgotten) {
+  auto a = agent();
+  (void)a->pulse_and_confirm({{}, {place(0)}});
+  a->leave();
+  pass(1'200);
+  world.sessions.expire(world.now);
+  Agent seeker(world);
+  for (int i = 0; i < 40; ++i) {
+    pass(1'000);
+    (void)seeker.only<Moved>(Find{2, "10.0.0.9", 0, kJob, 0});
+    world.succession.on_time(world.now);
+    Agent late(world);
+    (void)late.only<Session>(OpenSession{1000, 200});
+    EXPECT_GT(late.pulse().age_ms, 0U);
+  }
+  world.now += Succession::kSought;
+  world.succession.on_time(world.now);
+  Agent late(world);
+  (void)late.only<Session>(OpenSession{1000, 200});
+  EXPECT_EQ(late.pulse().age_ms, 0U);
 }
 
 TEST_F(VotesTest, AVoteNeedsASession) {
@@ -804,7 +847,6 @@ TEST_F(ListeningTest, ARoundWhoseLastNodeHasLeftIsForgotten) {
   world.sessions.expire(world.now);
   pass(2'000);
   EXPECT_EQ(seeker.only<Moved>(Find{1, "10.0.0.9", 0, kJob, 0}).generation, 1U);
-  EXPECT_EQ(world.succession.next_deadline(), world.now + Succession::kSought);
   pass(2'499);
   (void)late.take();
   Agent newest(world);
