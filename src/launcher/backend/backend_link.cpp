@@ -52,8 +52,8 @@ BackendLink::BackendLink(asio::io_context& io, const Options& options, std::stri
   identity_.ticket = random_name(kTicketLength);
 }
 
-Founding::Calls BackendLink::founding_calls() {
-  Founding::Calls calls;
+StoreFounding::Calls BackendLink::founding_calls() {
+  StoreFounding::Calls calls;
   calls.drop_link = [this] {
     lookouts_.forget();
     drop_link();

@@ -1,5 +1,5 @@
 // How this agent reaches the rendezvous backend, with all that it takes: the look-up, the store
-// that it hosts, the link and its timer. BackendFsm decides; this does it, with Founding where
+// that it hosts, the link and its timer. BackendFsm decides; this does it, with StoreFounding where
 // there are several endpoints, and StoreSearch when a store is lost that others may succeed.
 #pragma once
 
@@ -22,10 +22,10 @@
 #include "launcher/backend/backend_fsm.hpp"
 #include "launcher/backend/endpoint_lookouts.hpp"
 #include "launcher/backend/farewells.hpp"
-#include "launcher/backend/founding.hpp"
 #include "launcher/backend/hosted_store.hpp"
 #include "launcher/backend/node_identity.hpp"
 #include "launcher/backend/remote_backend.hpp"
+#include "launcher/backend/store_founding.hpp"
 #include "launcher/backend/store_search.hpp"
 #include "launcher/backend/store_standing.hpp"
 #include "launcher/backend/successor_store.hpp"
@@ -123,7 +123,7 @@ class BackendLink {
   void perform(GiveUp& step);
 
   BackendStep become_host();
-  [[nodiscard]] Founding::Calls founding_calls();
+  [[nodiscard]] StoreFounding::Calls founding_calls();
   [[nodiscard]] StoreSearch::Calls search_calls();
   [[nodiscard]] std::unique_ptr<RemoteBackend> make_store_link(store::ControlOptions options);
   void set_link(std::unique_ptr<RemoteBackend> link);
@@ -156,7 +156,7 @@ class BackendLink {
   StoreStanding standing_;
   WorkerStoreHost worker_store_;
   SuccessorStore successor_store_;
-  Founding founding_;
+  StoreFounding founding_;
   StoreSearch search_;
   EndpointLookouts lookouts_;
   bool job_goes_on_ = false;  // after leave()

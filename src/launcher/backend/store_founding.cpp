@@ -1,4 +1,4 @@
-#include "launcher/backend/founding.hpp"
+#include "launcher/backend/store_founding.hpp"
 
 #include <algorithm>
 #include <utility>
@@ -14,15 +14,16 @@ constexpr std::chrono::seconds kLookUpAgain{2};
 
 }  // namespace
 
-Founding::Founding(asio::io_context& io, const Options& options, SuccessorStore& own_store,
-                   BackendDiscovery::StartLookUp start_look_up, Calls calls)
+StoreFounding::StoreFounding(asio::io_context& io, const Options& options,
+                             SuccessorStore& own_store, BackendDiscovery::StartLookUp start_look_up,
+                             Calls calls)
     : io_(io),
       options_(options),
       own_store_(own_store),
       start_look_up_(std::move(start_look_up)),
       calls_(std::move(calls)) {}
 
-void Founding::start() {
+void StoreFounding::start() {
   fsm_.emplace(options_.endpoints);
   const std::size_t all = options_.endpoints.size();
   look_ups_.resize(all);
@@ -32,43 +33,43 @@ void Founding::start() {
   follow(own_endpoints_->start(Clock::now()));
 }
 
-void Founding::end() {
+void StoreFounding::end() {
   for (const auto& each : look_ups_)
     each->abandon();
   fsm_.reset();
   own_endpoints_.reset();
 }
 
-std::optional<Founding::Time> Founding::next_deadline() const {
+std::optional<StoreFounding::Time> StoreFounding::next_deadline() const {
   EarliestDeadline due;
   if (fsm_) due.include(fsm_->next_deadline());
   if (own_endpoints_) due.include(own_endpoints_->next_deadline());
   return due.time();
 }
 
-void Founding::on_time() {
+void StoreFounding::on_time() {
   if (fsm_) go(fsm_->on_time(Clock::now()));
   if (own_endpoints_) follow(own_endpoints_->on_time(Clock::now()));
 }
 
-void Founding::on_answer(const Endpoint& endpoint, const store::Whereabouts& answer) {
+void StoreFounding::on_answer(const Endpoint& endpoint, const store::Whereabouts& answer) {
   if (!fsm_) return;
   const auto& all = options_.endpoints;
   const auto asked = std::find(all.begin(), all.end(), endpoint);
   go(fsm_->on_answer(static_cast<std::size_t>(asked - all.begin()), answer, Clock::now()));
 }
 
-void Founding::on_turned_away(const std::optional<Endpoint>& moved) {
+void StoreFounding::on_turned_away(const std::optional<Endpoint>& moved) {
   if (fsm_) go(fsm_->on_turned_away(moved, Clock::now()));
 }
 
-void Founding::follow(const OwnEndpointFsm::Step& step) {
+void StoreFounding::follow(const OwnEndpointFsm::Step& step) {
   if (step.begin) begin();
   for (const std::size_t each : step.look_up)
     look_up(each);
 }
 
-void Founding::look_up(std::size_t endpoint) {
+void StoreFounding::look_up(std::size_t endpoint) {
   look_ups_[endpoint]->ask(options_.endpoints[endpoint], [this, endpoint](const Result<bool>& own) {
     if (!own_endpoints_) return;
     using Own = OwnEndpointFsm::Own;
@@ -78,7 +79,7 @@ void Founding::look_up(std::size_t endpoint) {
   });
 }
 
-void Founding::begin() {
+void StoreFounding::begin() {
   calls_.drop_link();
   wait_at_own_endpoint();
   auto options = control_options(options_, false, options_.endpoint, {});
@@ -89,7 +90,7 @@ void Founding::begin() {
 }
 
 // For the others, if one of the endpoints is its own.
-void Founding::wait_at_own_endpoint() {
+void StoreFounding::wait_at_own_endpoint() {
   own_store_.end();
   listed_.reset();
   std::string why_not;
@@ -108,7 +109,7 @@ void Founding::wait_at_own_endpoint() {
     log::info("{}; this node's agent begins no store", why_not);
 }
 
-void Founding::go(const FoundingFsm::Step& step) {
+void StoreFounding::go(const FoundingFsm::Step& step) {
   if (step) calls_.go_to(*step, fsm_->founds());
   calls_.changed();
 }

@@ -24,7 +24,7 @@
 
 namespace drun::launcher {
 
-class Founding {
+class StoreFounding {
  public:
   using Clock = std::chrono::steady_clock;
   using Time = Clock::time_point;
@@ -44,10 +44,10 @@ class Founding {
   };
 
   // The references must outlive this. `own_store`: stands at the own endpoint.
-  Founding(asio::io_context& io, const Options& options, SuccessorStore& own_store,
-           BackendDiscovery::StartLookUp start_look_up, Calls calls);
-  Founding(const Founding&) = delete;
-  Founding& operator=(const Founding&) = delete;
+  StoreFounding(asio::io_context& io, const Options& options, SuccessorStore& own_store,
+                BackendDiscovery::StartLookUp start_look_up, Calls calls);
+  StoreFounding(const StoreFounding&) = delete;
+  StoreFounding& operator=(const StoreFounding&) = delete;
 
   void start();
   // It has come to a store, or looks no more. What waits at listed() stays so.

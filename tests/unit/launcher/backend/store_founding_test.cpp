@@ -1,4 +1,4 @@
-#include "launcher/backend/founding.hpp"
+#include "launcher/backend/store_founding.hpp"
 
 #include <memory>
 #include <optional>
@@ -19,16 +19,16 @@ const Endpoint kThird{"203.0.113.2", 29400};
 const Endpoint kStore{"203.0.113.9", 29400};
 
 // Names are answered when a test says so.
-class FoundingTest : public ::testing::Test {
+class StoreFoundingTest : public ::testing::Test {
  protected:
-  FoundingTest() {
+  StoreFoundingTest() {
     options_.backend = Backend::C10d;
     options_.min_nodes = options_.max_nodes = 3;
     options_.endpoints = {{"node0", 0}, kAnother, kThird};
     options_.endpoint = options_.endpoints.front();
   }
 
-  Founding& start() {
+  StoreFounding& start() {
     founding_.start();
     return founding_;
   }
@@ -38,8 +38,8 @@ class FoundingTest : public ::testing::Test {
     io_.poll();
   }
 
-  Founding::Calls calls() {
-    Founding::Calls calls;
+  StoreFounding::Calls calls() {
+    StoreFounding::Calls calls;
     calls.drop_link = [this] { did_.emplace_back("drop"); };
     calls.make_link = [this](const store::ControlOptions& options) {
       did_.push_back("make, place " + std::to_string(options.founder.rank));
@@ -58,12 +58,12 @@ class FoundingTest : public ::testing::Test {
   store::LookUp look_up_ = std::make_shared<store::LookUp::element_type>();
   std::vector<std::string> did_;
   int changes_ = 0;
-  Founding founding_{io_, options_, own_store_,
-                     [this](const Endpoint& /*endpoint*/) { return look_up_; }, calls()};
+  StoreFounding founding_{io_, options_, own_store_,
+                          [this](const Endpoint& /*endpoint*/) { return look_up_; }, calls()};
 };
 
-TEST_F(FoundingTest, WaitsAtTheEndpointThatIsItsOwn) {
-  Founding& founding = start();
+TEST_F(StoreFoundingTest, WaitsAtTheEndpointThatIsItsOwn) {
+  StoreFounding& founding = start();
   EXPECT_TRUE(founding.is_under_way());
   EXPECT_FALSE(founding.is_asking());
   EXPECT_THAT(did_, ElementsAre()) << "a name has no answer yet";
@@ -81,17 +81,17 @@ TEST_F(FoundingTest, WaitsAtTheEndpointThatIsItsOwn) {
   EXPECT_TRUE(own_store_.stands());
 }
 
-TEST_F(FoundingTest, WaitsNowhereIfItMayNotHost) {
+TEST_F(StoreFoundingTest, WaitsNowhereIfItMayNotHost) {
   options_.conf.is_host = false;
-  Founding& founding = start();
+  StoreFounding& founding = start();
   reply(store::literal_addresses({"127.0.0.1", 0}));
   EXPECT_TRUE(founding.is_asking());
   EXPECT_EQ(founding.listed(), std::nullopt);
   EXPECT_FALSE(own_store_.stands());
 }
 
-TEST_F(FoundingTest, GoesToTheStoreOfWhichAnEndpointKnows) {
-  Founding& founding = start();
+TEST_F(StoreFoundingTest, GoesToTheStoreOfWhichAnEndpointKnows) {
+  StoreFounding& founding = start();
   reply(store::literal_addresses({"203.0.113.3", 0}));
   EXPECT_EQ(founding.listed(), std::nullopt);
   did_.clear();
@@ -103,8 +103,8 @@ TEST_F(FoundingTest, GoesToTheStoreOfWhichAnEndpointKnows) {
   EXPECT_THAT(did_, ElementsAre("go to " + to_string(kStore)));
 }
 
-TEST_F(FoundingTest, HearsOfNothingWhenItHasEnded) {
-  Founding& founding = start();
+TEST_F(StoreFoundingTest, HearsOfNothingWhenItHasEnded) {
+  StoreFounding& founding = start();
   founding.end();
   reply(store::literal_addresses({"127.0.0.1", 0}));
   founding.on_answer(kThird, {});
