@@ -259,12 +259,16 @@ TEST_F(BackendSuccessionTest, AKilledAgentsWordsAreForItsStoreAndItsSuccessors) 
   kill(0);
   ASSERT_TRUE(all_are_at(2)) << said_;
   EXPECT_NE(agent(1).farewells.back().first->address, before) << "it is at another store";
-  // Without a session there is nothing to end.
-  agent(1).link().leave(true);
-  agent(1).link().key_value().close();
-  ASSERT_TRUE(until([&] { return agent(1).links.back() == Link::Closed; }));
-  EXPECT_FALSE(agent(1).farewells.back().first.has_value());
-  EXPECT_THAT(agent(1).farewells.back().others, IsEmpty());
+  // Without a session there is nothing to end. But the store that has heard the goodbye may be
+  // lost.
+  for (const bool job_goes_on : {true, false}) {
+    const auto each = job_goes_on ? std::size_t{1} : std::size_t{0};
+    agent(each).link().leave(job_goes_on);
+    agent(each).link().key_value().close();
+    ASSERT_TRUE(until([&] { return agent(each).links.back() == Link::Closed; }));
+    EXPECT_FALSE(agent(each).farewells.back().first.has_value());
+    EXPECT_THAT(agent(each).farewells.back().others, SizeIs(job_goes_on ? 1 : 0));
+  }
 }
 
 // Nobody can look a name up for a dead agent.
