@@ -132,7 +132,9 @@ class Led : public Taking {
  public:
   explicit Led(Options options = two_nodes()) : Taking(std::move(options)) {
     parts.on_joined = [this] {
-      write(rendezvous::Keys("own").leader, encode(rendezvous::LeaderDocument{"other", 1}));
+      const rendezvous::Keys keys("own");
+      write(keys.member("other"), encode(rendezvous::MemberDocument{}));
+      write(keys.leader, encode(rendezvous::LeaderDocument{"other", 1}));
       parts.node.hosting = false;
       driver.join(parts.node);
     };
