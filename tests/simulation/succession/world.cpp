@@ -17,6 +17,8 @@ constexpr Milliseconds kInTime{13'000};  // likewise: the lease, and 2 s for the
 constexpr int kBusy = 100'000;           // events in one moment, and for each node
 
 constexpr Milliseconds kJoinTimeout{120'000};
+// Agents that wait in vain end, and others have forgotten what they knew: that is later.
+constexpr Milliseconds kBack{110'000};
 constexpr Milliseconds kSupervisorPause{500};
 // The leases of those who know nothing of the loss are over by then, or they have begun to look.
 constexpr Milliseconds kReboot{9'000};
@@ -382,6 +384,10 @@ void SuccessionWorld::start_workers(int number, const Assignment& assignment) {
   check_one_job(number, assignment);
   if (!is_known()) served_.clear();
   if (rounds_.insert(identity(assignment)).second) {
+    // A connection to one machine that has no power is not made by itself later here.
+    const bool in_time = plan_.endpoints == 1 || scheduler_.now() < struck_ + kBack;
+    if (plan_.promise == Promise::Returns && struck_ != Time{} && !in_time)
+      fail("the job comes back late");
     last_round_ = std::exchange(present_round_, identity(assignment));
     // One that was begun and started nowhere has ranks of its own, which not all need to know.
     if (std::exchange(present_number_, assignment.round) + 1 != assignment.round)
@@ -486,7 +492,7 @@ void SuccessionWorld::strike(const Blow& blow) {
   const bool ends =
       std::any_of(agents_.begin(), agents_.end(), [](const auto& a) { return a->is_done; });
   if (ends && plan_.promise != Promise::Nothing) return;
-  if (struck_ == Time{} || plan_.promise == Promise::InTime) {
+  if (struck_ == Time{} || plan_.promise == Promise::InTime || plan_.promise == Promise::Returns) {
     struck_ = scheduler_.now();
     messages_then_ = stores_.messages();
     bytes_then_ = stores_.bytes();
