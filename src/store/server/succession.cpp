@@ -75,10 +75,7 @@ void Succession::vote(SessionId session, std::string_view job, const Vote& said,
   if (entry == voters_.end())
     entry = voters_.emplace(session, JobVoter{std::string(job), ++last_voter_}).first;
   electorate->vote(entry->second.voter, vote, now);
-  if (!electorate->is_deserted()) {
-    deserted_.erase(entry->second.job);
-    kept_.erase(entry->second.job);
-  }
+  note_return(*electorate, entry->second.job);
 }
 
 control::Pulsed Succession::pulsed(std::string_view job, Time now) {
@@ -202,6 +199,13 @@ void Succession::note_desertion(const std::string& job, Time now) {
   if (!options_.is_successor && table_.find(job + "round") != nullptr) kept_.insert(job);
 }
 
+// With each vote: there is rarely such a job.
+void Succession::note_return(const Electorate& electorate, const std::string& job) {
+  if (deserted_.empty() || electorate.is_deserted()) return;
+  deserted_.erase(job);
+  kept_.erase(job);
+}
+
 // Asked in each turn of the server's loop: so not all of them are looked at each time.
 std::size_t Succession::forget_deserted(Time now) {
   looked_away_ = now < look_at_ && now < forget_due_;
@@ -284,7 +288,7 @@ VoterId Succession::apply(Applicant& applicant, const control::OpenSuccessor& ap
   highest_ = std::max(highest_, application.generation);
   Electorate& electorate = *electorate_of(*job_);
   electorate.vote(number, vote, now);
-  if (!electorate.is_deserted()) deserted_.erase(*job_);
+  note_return(electorate, *job_);
   call_those_who_wait(now);
   return number;
 }

@@ -163,6 +163,7 @@ class Succession {
   [[nodiscard]] Time opens_at(std::string_view job) const;
   void hear_that_it_looks(const control::Find& request, Time now);
   void note_desertion(const std::string& job, Time now);
+  void note_return(const Electorate& electorate, const std::string& job);
   [[nodiscard]] Time forgets_at(const std::string& job, Time since) const;
   std::size_t forget_deserted(Time now);
   [[nodiscard]] bool forgets(const std::string& job, Time now);
