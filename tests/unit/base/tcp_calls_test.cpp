@@ -1,20 +1,28 @@
 #include "base/tcp_calls.hpp"
 
-#include <arpa/inet.h>
-#include <netinet/in.h>
 #include <sys/socket.h>
 
 #include <chrono>
-#include <cstdint>
+#include <string>
 #include <system_error>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "base/file_descriptor.hpp"
+#include "base/socket_address.hpp"
 #include "support/patience.hpp"
 
 namespace drun {
 namespace {
+
+// At any free port of that address; empty: this machine has none such.
+FileDescriptor bound_to(const std::string& host) {
+  const SocketAddress address = numeric_address({host, 0});
+  FileDescriptor socket(::socket(address.storage.ss_family, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  if (::bind(socket.get(), address.get(), address.length) != 0) socket.reset();
+  return socket;
+}
 
 TEST(TcpCallsTest, EachAddressIsFoundOnce) {
   EXPECT_THAT(look_up("127.0.0.1"), testing::ElementsAre("127.0.0.1"));
@@ -22,31 +30,18 @@ TEST(TcpCallsTest, EachAddressIsFoundOnce) {
 }
 
 TEST(TcpCallsTest, ConnectsToAPortOfIpv4) {
-  const FileDescriptor listener(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
-  sockaddr_in place{};
-  place.sin_family = AF_INET;
-  place.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-  socklen_t size = sizeof place;
-  auto* const address = reinterpret_cast<sockaddr*>(&place);
-  ASSERT_EQ(::bind(listener.get(), address, size), 0);
+  const FileDescriptor listener = bound_to("127.0.0.1");
   ASSERT_EQ(::listen(listener.get(), 1), 0);
-  ASSERT_EQ(::getsockname(listener.get(), address, &size), 0);
-  const auto socket = begin_connect({"127.0.0.1", ntohs(place.sin_port)});
+  const auto socket = begin_connect(to_endpoint(local_address_of(listener.get())));
   ASSERT_TRUE(socket) << socket.error().what();
   EXPECT_TRUE(end_connect(socket->get(), std::chrono::steady_clock::now() + test::kPatience));
 }
 
 TEST(TcpCallsTest, ConnectsToAPortOfIpv6) {
-  const FileDescriptor listener(::socket(AF_INET6, SOCK_STREAM | SOCK_CLOEXEC, 0));
-  sockaddr_in6 place{};
-  place.sin6_family = AF_INET6;
-  place.sin6_addr = in6addr_loopback;
-  socklen_t size = sizeof place;
-  auto* const address = reinterpret_cast<sockaddr*>(&place);
-  if (::bind(listener.get(), address, size) != 0) GTEST_SKIP() << "this machine has no IPv6";
+  const FileDescriptor listener = bound_to("::1");
+  if (!listener) GTEST_SKIP() << "this machine has no IPv6";
   ASSERT_EQ(::listen(listener.get(), 1), 0);
-  ASSERT_EQ(::getsockname(listener.get(), address, &size), 0);
-  const auto socket = begin_connect({"::1", ntohs(place.sin6_port)});
+  const auto socket = begin_connect(to_endpoint(local_address_of(listener.get())));
   ASSERT_TRUE(socket) << socket.error().what();
   EXPECT_TRUE(end_connect(socket->get(), std::chrono::steady_clock::now() + test::kPatience));
 }
@@ -57,15 +52,9 @@ TEST(TcpCallsTest, ANameIsNoAddress) {
 
 // TCP joins the ends of one socket if a client is given the very port that it connects to.
 TEST(TcpCallsTest, ASocketThatIsConnectedToItselfIsRefused) {
-  const FileDescriptor socket(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
-  sockaddr_in place{};
-  place.sin_family = AF_INET;
-  place.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-  socklen_t size = sizeof place;
-  auto* const address = reinterpret_cast<sockaddr*>(&place);
-  ASSERT_EQ(::bind(socket.get(), address, size), 0);
-  ASSERT_EQ(::getsockname(socket.get(), address, &size), 0);
-  ASSERT_EQ(::connect(socket.get(), address, size), 0);
+  const FileDescriptor socket = bound_to("127.0.0.1");
+  const SocketAddress own = local_address_of(socket.get());
+  ASSERT_EQ(::connect(socket.get(), own.get(), own.length), 0);
   const Status connected =
       end_connect(socket.get(), std::chrono::steady_clock::now() + test::kPatience);
   ASSERT_FALSE(connected);
