@@ -484,7 +484,9 @@ void log_taken_in(Context& c) {
 }
 
 // They begin a store in turn when this one is lost: those where the job's nodes look first, in the
-// order of the endpoints, then the next nodes after the store's, by rank. `nodes` by rank.
+// order of the endpoints, then the next node after the store's, by rank, and others that are spread
+// evenly over the ranks: neighbours in rank often share a rack, and are lost together. `nodes` by
+// rank.
 std::vector<Successor> successors(const Context& c, const std::vector<const MemberDocument*>& nodes,
                                   int casting) {
   std::vector<const MemberDocument*> able;
@@ -495,10 +497,15 @@ std::vector<Successor> successors(const Context& c, const std::vector<const Memb
   std::stable_sort(able.begin(), able.end(), [](const auto* a, const auto* b) {
     return a->listed >= 0 && (b->listed < 0 || a->listed < b->listed);
   });
+  const auto unlisted = static_cast<std::size_t>(
+      std::count_if(able.begin(), able.end(), [](const auto* node) { return node->listed < 0; }));
+  const std::size_t count =
+      std::min(able.size(), static_cast<std::size_t>(std::max(c.config.successors, 0)));
+  const std::size_t first = std::min(count, able.size() - unlisted);  // of those to spread
   std::vector<Successor> list;
-  for (const MemberDocument* node : able) {
-    if (static_cast<int>(list.size()) >= c.config.successors) break;
-    list.push_back({node->address, node->successor_port});
+  for (std::size_t i = 0; i < count; ++i) {
+    const std::size_t at = i < first ? i : first + (i - first) * unlisted / (count - first);
+    list.push_back({able[at]->address, able[at]->successor_port});
   }
   return list;
 }

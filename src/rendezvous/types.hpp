@@ -111,7 +111,7 @@ struct Config {
   // sessions should live about two seconds longer: then a node that was cut off has no workers any
   // more when the others go on without it.
   Milliseconds keep_alive{6'000};
-  // How many of the next nodes may begin a store in turn when the present one is lost; 0: none may.
+  // How many nodes may begin a store in turn when the present one is lost; 0: none may.
   int successors = 0;
   // Where this agent would; 0: nowhere.
   std::uint16_t successor_port = 0;

@@ -1823,6 +1823,18 @@ TEST(ElectorateTest, ThoseWhereOthersLookComeFirst) {
   EXPECT_EQ(board.state().round.successors.at(1).port, 40'001) << "then by rank";
 }
 
+// Neighbours in rank often share a rack, and are lost together.
+TEST(ElectorateTest, SuccessorsAreSpreadOverTheRanks) {
+  Board board = with_successors(9);
+  const auto& successors = board.state().round.successors;
+  ASSERT_EQ(successors.size(), 2U);
+  EXPECT_EQ(successors[0].port, 40'001) << "the next one after the host";
+  EXPECT_EQ(successors[1].port, 40'005);
+  board = with_successors(9, {-1, -1, -1, 3, -1, -1, -1, -1, -1});
+  EXPECT_EQ(board.state().round.successors.at(0).port, 40'003) << "an endpoint first";
+  EXPECT_EQ(board.state().round.successors.at(1).port, 40'001);
+}
+
 TEST(ElectorateTest, ARestartOfTheSameNodesKeepsIt) {
   Board board = with_successors(3);
   board.config().max_restarts = 1;
