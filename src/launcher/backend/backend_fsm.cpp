@@ -16,7 +16,10 @@ using std::chrono::milliseconds;
 
 constexpr milliseconds kFirstPause{250};
 constexpr milliseconds kLongestPause{5'000};
-constexpr milliseconds kOwnStoreLimit{5'000};     // a store that this very process serves
+constexpr milliseconds kOwnStoreLimit{5'000};  // a store that this very process serves
+// How long an agent that this one replaces may still have the port: until its workers' lease is
+// over.
+constexpr milliseconds kPortLimit{10'000};
 constexpr milliseconds kConnectingInterval{500};  // between two looks at a link that is not up yet
 constexpr milliseconds kFollowLimit{2'000};       // of an agent that was sent to another place
 constexpr int kMostPlaces = 4;
@@ -125,7 +128,13 @@ BackendStep BackendFsm::on_bind_failed(bool in_use, const std::string& why, Time
   // Another agent of this machine was first; or something that is no store, which the handshake
   // will tell.
   if (in_use && !options_.conf.is_host.value_or(false)) return connect(Contending, now);
-  return give_up(why + (in_use ? port_holder_() : ""), now);
+  const std::string what = why + (in_use ? port_holder_() : "");
+  if (!in_use) return give_up(what, now);
+  // Who is told to host joins nobody else's store.
+  if (!port_limit_) port_limit_ = now + kPortLimit;
+  if (now >= *port_limit_) return give_up(what, now);
+  pause(now);
+  return Wait{waiting_text(what + "; trying again", now)};
 }
 
 BackendStep BackendFsm::on_unusable(const std::string& why, Time now) {

@@ -149,8 +149,10 @@ class BackendFsm {
   // Where this agent itself reaches the store that it serves at the endpoint, if it does.
   std::optional<Endpoint> own_;
   std::optional<Time> sent_away_;  // from there, for the first time
-  Endpoint followed_;              // where it was sent
-  int hops_ = 0;                   // from one place that points to another
+  // Until then it waits for the port of its own store, which something else has.
+  std::optional<Time> port_limit_;
+  Endpoint followed_;  // where it was sent
+  int hops_ = 0;       // from one place that points to another
 };
 
 }  // namespace drun::launcher

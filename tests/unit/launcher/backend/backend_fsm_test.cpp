@@ -334,12 +334,30 @@ TEST(BackendFsmTest, SaysSoWhenItHostsAtAnAddressThatIsNotItsOwn) {
   EXPECT_EQ(note(false), "");
 }
 
-TEST(BackendFsmTest, WhoIsToldToHostDoesNotContendForThePort) {
+// The agent that it replaces on this machine may still be leaving.
+TEST(BackendFsmTest, WhoIsToldToHostWaitsALittleForThePortAndJoinsNobodyElse) {
   Options options = elastic();
   options.conf.is_host = true;
   Machine machine(options);
-  const auto step = feed(machine, {"start", "resolved: own", "port in use"});
+  auto step = feed(machine, {"start", "resolved: own", "port in use"});
+  EXPECT_EQ(std::get<Wait>(step).text,
+            std::string("waiting 00:00 (01:00 left): in use") + kHolder + "; trying again");
+  EXPECT_EQ(machine.fsm.state(), Pausing);
+  EXPECT_EQ(name_of(feed(machine, {"due", "resolved: own"})), "bind");
+  EXPECT_EQ(name_of(feed(machine, {"port in use"})), "wait");
+  machine.now = kStart + seconds(10) - milliseconds(1);
+  EXPECT_EQ(name_of(feed(machine, {"due", "resolved: own"})), "bind");
+  machine.now = kStart + seconds(10);
+  step = feed(machine, {"port in use"});
   EXPECT_EQ(std::get<GiveUp>(step).outcome.text, std::string("in use") + kHolder);
+}
+
+TEST(BackendFsmTest, WhoIsToldToHostTakesAPortThatBecomesFree) {
+  Options options = elastic();
+  options.conf.is_host = true;
+  Machine machine(options);
+  feed(machine, {"start", "resolved: own", "port in use", "due", "resolved: own", "bound"});
+  EXPECT_EQ(machine.fsm.state(), Opening);
 }
 
 // ---- names ----
