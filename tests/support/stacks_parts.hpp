@@ -24,7 +24,8 @@ namespace drun::launcher::test {
           [&parts]() -> const WorkerGroup& { return parts.workers.group(); },
           [] {},
           {},
-          [looked = std::move(looked)](const LookRequest& request) -> Result<std::string> {
+          [looked = std::move(looked)](const LookRequest& request,
+                                       ChildStop& /*stop*/) -> Result<std::string> {
             looked(request);
             stacks::StackReport report;
             report.nodes.push_back(request.node);

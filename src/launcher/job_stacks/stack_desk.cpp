@@ -15,8 +15,8 @@ namespace {
 constexpr std::chrono::seconds kHangs{20};
 
 // As work whose errors are thrown.
-std::string taken(const StackDesk::Look& look, const LookRequest& request) {
-  auto report = look(request);
+std::string taken(const StackDesk::Look& look, const LookRequest& request, ChildStop& stop) {
+  auto report = look(request, stop);
   if (!report) throw ResultError(report.error());
   return std::move(*report);
 }
@@ -77,7 +77,8 @@ void StackDesk::begin(const StackWish& wish) {
   request.longest = wish.longest;
   if (held_) held_(true);
   thread().ask<std::string>(
-      request.all + kHangs, [look = look_, request] { return taken(look, request); },
+      request.all + kHangs,
+      [look = look_, request, stop = stop_] { return taken(look, request, *stop); },
       [this, unwind = wish.unwind, round = request.round](const Result<std::string>& report) {
         if (held_) held_(false);
         // Whoever asks from inside of these begins another one.
@@ -108,6 +109,7 @@ FileDesk& StackDesk::thread() {
 
 void StackDesk::cancel() {
   if (thread_) thread_->cancel();
+  stop_->stop();
   for (auto& waiting : waiting_)
     waiting = {};
 }

@@ -5,6 +5,7 @@
 #include <chrono>
 #include <cstddef>
 #include <functional>
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
@@ -45,8 +46,8 @@ class StackDesk {
   // With a stacks::StackReport as JSON.
   using Done = std::function<void(const Result<std::string>& report)>;
 
-  // In another thread, which it may hold up.
-  using Look = std::function<Result<std::string>(const LookRequest&)>;
+  // In another thread, which it may hold up until it is stopped.
+  using Look = std::function<Result<std::string>(const LookRequest&, ChildStop&)>;
 
   // `request` gives what to ask for; it is called from inside take(). `held` is called from the
   // loop: the workers may be stopped from now on; they are not any more. It may be empty.
@@ -65,7 +66,8 @@ class StackDesk {
   };
   using Save = std::function<std::string(const std::string& text, const std::string& json)>;
   void describe(std::string report, Save save, std::function<void(const Described&)> done);
-  // Nobody is told anything any more.
+  // Nobody is told anything any more. A look that is under way is ended: its process is gone
+  // afterwards, unless the kernel keeps it for long.
   void cancel();
 
  private:
@@ -77,6 +79,7 @@ class StackDesk {
   const Look look_;
   const std::function<void(bool held)> held_;
   std::optional<FileDesk> thread_;
+  std::shared_ptr<ChildStop> stop_ = std::make_shared<ChildStop>();
   // Requests that wait for a look: for one without stacks, for one with them.
   struct Waiting {
     std::vector<Done> done;

@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <cstdlib>
 #include <system_error>
 
 #include "base/pipe.hpp"
@@ -29,8 +30,43 @@ bool feed(int fd, std::string_view text, std::chrono::steady_clock::time_point d
 
 }  // namespace
 
+void ChildStop::stop() {
+  std::unique_lock lock(mutex_);
+  stopped_ = true;
+  if (child_ == 0) return;
+  ::kill(child_, SIGKILL);
+  gone_.wait_until(lock, std::chrono::steady_clock::now() + kKilled,
+                   [this] { return child_ == 0; });
+}
+
+void ChildStop::kill() {
+  const std::lock_guard lock(mutex_);
+  if (child_ != 0) ::kill(child_, SIGKILL);
+}
+
+int ChildStop::collect() {
+  const pid_t child = std::abs(child_);  // only this thread changes it
+  siginfo_t end{};
+  // Its number is not given to another process before it is collected, under the lock.
+  while (::waitid(P_PID, static_cast<id_t>(child), &end, WEXITED | WNOWAIT) < 0 && errno == EINTR) {
+  }
+  const std::lock_guard lock(mutex_);
+  int status = 0;
+  while (::waitpid(child, &status, 0) < 0 && errno == EINTR) {
+  }
+  child_ = 0;
+  gone_.notify_all();
+  return status;
+}
+
 Result<std::string> output_of(const ChildProgram& program,
                               std::chrono::steady_clock::time_point deadline) {
+  ChildStop never;
+  return output_of(program, deadline, never);
+}
+
+Result<std::string> output_of(const ChildProgram& program,
+                              std::chrono::steady_clock::time_point deadline, ChildStop& stop) {
   const std::string& name = program.name.empty() ? program.path : program.name;
   auto input = try_pipe();
   if (!input) return input.error();
@@ -42,19 +78,17 @@ Result<std::string> output_of(const ChildProgram& program,
   how.input = input->read.get();
   how.output = output->write.get();
   how.own_group = program.own_group;
-  const auto started = process::spawn_clean(how, "start " + name);
+  const auto started =
+      stop.begin(program, [&] { return process::spawn_clean(how, "start " + name); });
   if (!started) return started.error();
-  const pid_t child = *started;
   input->read.reset();
   output->write.reset();
   Result<std::string> text;
   if (feed(input->write.get(), program.input, deadline))
     text = read_answer(output->read.get(), program.most_output, deadline);
-  if (!text) ::kill(child, SIGKILL);
+  if (!text) stop.kill();
   input->write.reset();
-  int status = 0;
-  while (::waitpid(child, &status, 0) < 0 && errno == EINTR) {
-  }
+  const int status = stop.collect();
   if (!text) return Error(std::make_error_code(std::errc::timed_out), name + ": no answer in time");
   if (!WIFEXITED(status) || WEXITSTATUS(status) != 0)
     return Error(std::make_error_code(std::errc::io_error), name + " failed");

@@ -2,7 +2,6 @@
 
 #include <chrono>
 
-#include "launcher/look/child_output.hpp"
 #include "launcher/look/stack_helper.hpp"
 
 namespace drun::launcher {
@@ -13,14 +12,14 @@ constexpr std::chrono::seconds kMargin{5};
 
 }  // namespace
 
-Result<std::string> take_stacks(const LookRequest& request) {
+Result<std::string> take_stacks(const LookRequest& request, ChildStop& stop) {
   ChildProgram helper;
   helper.path = "/proc/self/exe";
   helper.name = "drun's helper for stacks";
   helper.arguments = {"drun", std::string(kStackHelperFlag)};
   helper.input = encode(request) + "\n";
   helper.own_group = true;
-  return output_of(helper, std::chrono::steady_clock::now() + request.all + kMargin);
+  return output_of(helper, std::chrono::steady_clock::now() + request.all + kMargin, stop);
 }
 
 }  // namespace drun::launcher

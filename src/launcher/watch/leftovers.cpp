@@ -33,14 +33,14 @@ bool all_ended_well(const Workers& workers) {
 }
 
 // In a thread that may wait.
-GpuAnswer ask_gpus(const GpuQuestion& question) {
+GpuAnswer ask_gpus(const GpuQuestion& question, ChildStop& stop) {
   about_to("ask the GPUs' driver");
   ChildProgram helper;
   helper.path = "/proc/self/exe";
   helper.arguments = {"drun", std::string(kGpuHelperFlag)};
   helper.input = encode(question);
   helper.own_group = true;
-  const auto said = output_of(helper, Clock::now() + question.limit + Fsm::kHelperMargin);
+  const auto said = output_of(helper, Clock::now() + question.limit + Fsm::kHelperMargin, stop);
   return said ? decode_gpu_answer(*said).value_or(GpuAnswer{}) : GpuAnswer{};
 }
 
@@ -163,7 +163,7 @@ void Leftovers::sweep() {
 
 void Leftovers::ask_about_gpus() {
   desk().ask<GpuAnswer>(
-      Fsm::kHelperMargin * 2, [] { return ask_gpus({}); },
+      Fsm::kHelperMargin * 2, [stop = gpu_helper_] { return ask_gpus({}, *stop); },
       [this](const Result<GpuAnswer>& answer) { fsm_.on_gpus_known(answer && answer->can_tell); });
 }
 
@@ -172,7 +172,8 @@ void Leftovers::await_gpus() {
   question.gone = fsm_.take_gone();
   question.limit = Fsm::kGpuLimit;
   desk().ask<GpuAnswer>(
-      Fsm::kGpuLimit + Fsm::kHelperMargin * 2, [question] { return ask_gpus(question); },
+      Fsm::kGpuLimit + Fsm::kHelperMargin * 2,
+      [question, stop = gpu_helper_] { return ask_gpus(question, *stop); },
       [this, since = Clock::now()](const Result<GpuAnswer>& answer) {
         on_gpus(answer, std::chrono::duration_cast<milliseconds>(Clock::now() - since));
       });
@@ -192,6 +193,7 @@ void Leftovers::cancel() {
   timer_.set(std::nullopt);
   over_ = nullptr;
   if (desk_) desk_->cancel();
+  gpu_helper_->stop();
 }
 
 void Leftovers::finish() {

@@ -16,6 +16,7 @@
 #include "base/deadline_timer.hpp"
 #include "base/file_desk.hpp"
 #include "launcher/devices/gpu_release.hpp"
+#include "launcher/look/child_output.hpp"
 #include "launcher/telling/status_reporter.hpp"
 #include "launcher/watch/leftovers_fsm.hpp"
 #include "launcher/workers/before_start.hpp"
@@ -63,6 +64,7 @@ class Leftovers final : public BeforeStart {
   FileWork& files_;
   const Calls calls_;
   const std::shared_ptr<Shared> memory_;
+  const std::shared_ptr<ChildStop> gpu_helper_ = std::make_shared<ChildStop>();
   LeftoversFsm fsm_;
   std::optional<FileDesk> desk_;
   DeadlineTimer timer_;

@@ -75,23 +75,23 @@ class AgentStacksTest : public testing::Test {
   std::string error_;                  // of the looks
   std::vector<LookRequest> requests_;  // that were looked for; looked at when all are told
   std::vector<std::string> told_;
-  AgentStacks stacks_{{io_,
-                       options_,
-                       kHost,
-                       output_with_logs(),
-                       rig_.output,
-                       status_,
-                       [this]() -> const WorkerGroup& { return rig_.group; },
-                       [] {},
-                       {},
-                       [this](const LookRequest& request) -> Result<std::string> {
-                         requests_.push_back(request);
-                         if (!error_.empty())
-                           return Error(std::make_error_code(std::errc::io_error), error_);
-                         stacks::StackReport report;
-                         report.nodes.push_back(request.node);
-                         return to_json(report);
-                       }}};
+  AgentStacks stacks_{
+      {io_,
+       options_,
+       kHost,
+       output_with_logs(),
+       rig_.output,
+       status_,
+       [this]() -> const WorkerGroup& { return rig_.group; },
+       [] {},
+       {},
+       [this](const LookRequest& request, ChildStop& /*stop*/) -> Result<std::string> {
+         requests_.push_back(request);
+         if (!error_.empty()) return Error(std::make_error_code(std::errc::io_error), error_);
+         stacks::StackReport report;
+         report.nodes.push_back(request.node);
+         return to_json(report);
+       }}};
 };
 
 TEST_F(AgentStacksTest, WithoutWorkersThereIsNothingToShow) {

@@ -113,15 +113,16 @@ class JobStacksTest : public testing::Test {
   std::string error_;  // of the looks
   int looks_ = 0;
   std::vector<stacks::StackReport> reports_;
-  StackDesk desk_{io_,
-                  [this] {
-                    ++looks_;
-                    return LookRequest();
-                  },
-                  [this](const LookRequest& /*request*/) -> Result<std::string> {
-                    if (error_.empty()) return report_of("node0", 0);
-                    return Error(std::make_error_code(std::errc::io_error), error_);
-                  }};
+  StackDesk desk_{
+      io_,
+      [this] {
+        ++looks_;
+        return LookRequest();
+      },
+      [this](const LookRequest& /*request*/, ChildStop& /*stop*/) -> Result<std::string> {
+        if (error_.empty()) return report_of("node0", 0);
+        return Error(std::make_error_code(std::errc::io_error), error_);
+      }};
   int round_ = 3;
   JobStacks job_{io_, desk_, "train", [this] { return round_; }};
 };

@@ -1,6 +1,10 @@
 #include "launcher/job_stacks/stack_desk.hpp"
 
+#include <signal.h>
+#include <sys/stat.h>
+
 #include <chrono>
+#include <fstream>
 #include <functional>
 #include <stdexcept>
 #include <string>
@@ -14,6 +18,7 @@
 #include "stacks/stack_report.hpp"
 #include "support/group_rig.hpp"
 #include "support/patience.hpp"
+#include "support/temporary_directory.hpp"
 
 namespace drun::launcher {
 namespace {
@@ -86,7 +91,7 @@ class StackDeskTest : public testing::Test {
                     request.round = round_;
                     return request;
                   },
-                  [this](const LookRequest& request) -> Result<std::string> {
+                  [this](const LookRequest& request, ChildStop& /*stop*/) -> Result<std::string> {
                     requests_.push_back(request);
                     if (!error_.empty())
                       return Error(std::make_error_code(std::errc::io_error), error_);
@@ -102,6 +107,27 @@ TEST_F(StackDeskTest, WhoAskAtOnceShareALook) {
   take({}, "c ");
   EXPECT_THAT(told(1), ElementsAre("c report 2")) << "what was found before is old";
   EXPECT_THAT(requests_, SizeIs(2));
+}
+
+// Who runs drun finds none of its processes when it has ended.
+TEST_F(StackDeskTest, WhatLooksIsGoneWhenItIsCancelled) {
+  const drun::test::TemporaryDirectory folder;
+  const std::string fifo = folder.file("up");
+  ASSERT_EQ(::mkfifo(fifo.c_str(), 0600), 0);
+  ChildProgram looker;
+  looker.path = "/bin/sh";
+  looker.arguments = {"sh", "-c", "echo $$ > \"$0\"; exec sleep 1000", fifo};
+  StackDesk desk(
+      io_, [] { return LookRequest(); },
+      [looker](const LookRequest& /*request*/, ChildStop& stop) {
+        return output_of(looker, std::chrono::steady_clock::now() + kPatience, stop);
+      });
+  desk.take({}, [](const auto& /*report*/) { FAIL() << "nobody is told"; });
+  pid_t pid = 0;
+  std::ifstream(fifo) >> pid;  // waits for it
+  ASSERT_GT(pid, 0);
+  desk.cancel();
+  EXPECT_NE(::kill(pid, 0), 0);
 }
 
 // A hang is not to be taken for life, because the looker touches the workers.
