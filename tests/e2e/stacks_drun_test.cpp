@@ -236,10 +236,10 @@ TEST_F(StacksDrunTest, SigquitShowsThemAndTheJobGoesOn) {
     ASSERT_TRUE(wait_until_ready(job, *nodes - '0'));
     const char* wanted = *nodes == '1' ? ": stacks of rank 0 on " : ": stacks of ranks 0-1 on ";
     // On a busy machine a look may take longer than drun waits for it, and drun may not have heard
-    // yet that its workers run.
-    for (int tries = 0; tries < 6 && job.running(); ++tries) {
+    // yet that its workers run. Who asks during a look gets the same answer.
+    for (int tries = 0; tries < 90 && job.running(); ++tries) {
       job.signal(SIGQUIT);
-      if (job.wait_for_err("hang_in_a_sleep", std::chrono::seconds(15)) &&
+      if (job.wait_for_err("hang_in_a_sleep", std::chrono::seconds(1)) &&
           job.err().find(wanted) != std::string::npos)
         break;
     }

@@ -72,6 +72,7 @@ void AgentWatch::set_link(rendezvous::KeyValue* link) {
 void AgentWatch::joined(const NodeIdentity& node) {
   facts_.gather(node);
   set_link(&parts_.backend.key_value());
+  if (parts_.options.max_nodes > 1) parts_.stacks.use_store(parts_.backend.key_value());
   hangs_.use_store(parts_.backend.key_value(), node.ticket);
 }
 
@@ -92,8 +93,7 @@ bool AgentWatch::on_event(const rendezvous::KeyValueEvent& event) {
 void AgentWatch::on_workers(const GroupNews& news) {
   watchers_.on_workers(news);
   // Not before: it is not needed for the start, and takes its time.
-  if (news.started && parts_.options.max_nodes > 1)
-    parts_.stacks.listen(parts_.backend.key_value());
+  if (news.started) parts_.stacks.listen();
 }
 
 }  // namespace drun::launcher

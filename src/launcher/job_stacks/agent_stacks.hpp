@@ -49,7 +49,8 @@ class AgentStacks {
   }
 
   // As JobStacks'.
-  void listen(rendezvous::KeyValue& store) { job_.listen(store); }
+  void use_store(rendezvous::KeyValue& store) { job_.use_store(store); }
+  void listen() { job_.listen(); }
   void forget_store() { job_.forget_store(); }
   [[nodiscard]] bool on_event(const rendezvous::KeyValueEvent& event) {
     return job_.on_event(event);

@@ -37,14 +37,15 @@ JobStacks::JobStacks(asio::io_context& io, StackDesk& desk, std::string_view job
       round_(std::move(round)),
       limit_(io, [this] { end_asking(); }) {}
 
-void JobStacks::listen(KeyValue& store) {
-  if (store_ != nullptr) return;
-  store_ = &store;
+void JobStacks::listen() {
+  if (store_ == nullptr || listens_) return;
+  listens_ = true;
   store_->watch(kRequests, keys_.look, false);
 }
 
 void JobStacks::forget_store() {
   store_ = nullptr;
+  listens_ = false;
   if (asking_) end_asking();
 }
 
@@ -55,11 +56,9 @@ bool JobStacks::on_event(const rendezvous::KeyValueEvent& event) {
       watch == kRequests ? take_request(change) : take_answer(change);
     return true;
   };
-  if (const auto* snapshot = std::get_if<rendezvous::WatchSnapshot>(&event)) {
-    // A request that was there before may be an old one, whose asker has long gone.
-    if (snapshot->watch == kRequests) return true;
+  // A request may have come before this node's workers had started. An old one is of another round.
+  if (const auto* snapshot = std::get_if<rendezvous::WatchSnapshot>(&event))
     return take(snapshot->watch, snapshot->entries);
-  }
   if (const auto* changes = std::get_if<rendezvous::WatchChanges>(&event))
     return take(changes->watch, changes->changes);
   if (const auto* rejected = std::get_if<rendezvous::WatchRejected>(&event))

@@ -34,8 +34,10 @@ class JobStacks {
   JobStacks(asio::io_context& io, StackDesk& desk, std::string_view job,
             std::function<int()> round);
 
-  // This agent takes part in a job of several nodes, which meet there: answers from here on, once.
-  void listen(KeyValue& store);
+  // This agent takes part in a job of several nodes, which meet there.
+  void use_store(KeyValue& store) { store_ = &store; }
+  // Answers from here on what is asked about the round of its workers.
+  void listen();
   // The store is not to be used any more: asks nobody but this node.
   void forget_store();
   // An event of the store. False: it is for somebody else.
@@ -70,6 +72,7 @@ class JobStacks {
   const std::string own_name_;
   const std::function<int()> round_;
   KeyValue* store_ = nullptr;
+  bool listens_ = false;
   std::string answered_;  // the last request
   std::optional<Asking> asking_;
   std::optional<FileDesk> thread_;  // folds

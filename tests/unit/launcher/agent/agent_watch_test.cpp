@@ -211,8 +211,8 @@ TEST(AgentWatchTest, WhatTheNodeIsLikeGoesToWhoLeads) {
 TEST(AgentWatchTest, OfSeveralNodesEachAnswersTheOthersOnceItsWorkersRun) {
   for (const int nodes : {1, 2}) {
     Watched rig;
-    ASSERT_TRUE(rig.join());
     rig.parts.options.max_nodes = nodes;
+    ASSERT_TRUE(rig.join());
     rig.watch.on_workers({});
     rig.parts.turn();
     EXPECT_EQ(rig.taken, 0);

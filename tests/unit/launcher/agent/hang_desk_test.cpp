@@ -251,7 +251,8 @@ TEST(HangDeskTest, ANodeThatOnlyReportsShowsItsOwnStacks) {
   Desk rig(std::move(options));
   const WaitingProcess worker;
   drun::test::RecordedKeyValue store;
-  rig.stacks.listen(store);
+  rig.stacks.use_store(store);
+  rig.stacks.listen();
   rig.run(place_of(1, 2), {kFirst, worker.pid()});
   (void)store.take();
   rig.desk.on_timer({worker.pid(), "epoch", SIGKILL});
