@@ -66,6 +66,11 @@ void refuse_without_hosts(const cli::GivenFlags& flags) {
                           " is for other hosts (-H, --hostfile); workers of this one inherit "
                           "drun's environment");
   }
+  for (const char* name : {"launcher", "fan-out", "copy-self"})
+    if (const cli::Setting* setting = flags.find(name);
+        setting != nullptr && setting->source == cli::Source::Flag)
+      throw cli::UsageError(setting->shown +
+                            " is for other hosts: name them with -H or --hostfile");
 }
 
 void refuse_what_contradicts(const cli::GivenFlags& flags) {

@@ -113,12 +113,35 @@ std::size_t end_of_word(std::string_view text) {
   return text.size();
 }
 
+Status take_user(std::string_view name, std::vector<Host>& hosts) {
+  if (!is_user(name) || name.find('@') != std::string_view::npos)
+    return unreadable(in_quotes(name) + " is no name of a user");
+  for (Host& host : hosts) {
+    if (host.name.find('@') != std::string::npos)
+      return unreadable(in_quotes(host.name) + " says already who logs in");
+    host.name.insert(0, std::string(name) + "@");
+  }
+  return Done{};
+}
+
 Status take_key(std::string_view word, std::vector<Host>& hosts) {
   const auto equals = word.find('=');
   const std::string_view key = word.substr(0, equals);
   const bool most = key == "max_slots" || key == "max-slots";
+  if (equals != std::string_view::npos) {
+    // Hydra's.
+    if (key == "user") return take_user(word.substr(equals + 1), hosts);
+    if (key == "binding")
+      return unreadable(in_quotes(word) +
+                        ": a host has no binding of its own; --numa-binding is "
+                        "for all");
+    if (key == "ifname")
+      return unreadable(in_quotes(word) +
+                        ": a host has no interface of its own; --local-addr is "
+                        "for all");
+  }
   if (equals == std::string_view::npos || (key != "slots" && !most))
-    return unreadable(in_quotes(word) + " is not slots=N or max_slots=N");
+    return unreadable(in_quotes(word) + " is not slots=N, max_slots=N or user=NAME");
   const auto number = slots_of(word.substr(equals + 1));
   if (!number) return number.error();
   for (Host& host : hosts)

@@ -204,6 +204,9 @@ TEST(BuildHostsTest, WhatCannotBeStartedIsRefusedHere) {
       {"--env-file /variables",
        "--env-file is for other hosts (-H, --hostfile); workers of this one inherit drun's "
        "environment"},
+      {"--launcher ssh", "--launcher is for other hosts: name them with -H or --hostfile"},
+      {"--fan-out 4", "--fan-out is for other hosts: name them with -H or --hostfile"},
+      {"--copy-self", "--copy-self is for other hosts: name them with -H or --hostfile"},
       {"-H a --fan-out 0", "--fan-out '0': expected a whole number from 1 to 100000"},
       {"-H a --max-restarts x", "--max-restarts 'x': expected a whole number of at least 0"},
   };
