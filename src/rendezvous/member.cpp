@@ -11,9 +11,6 @@
 namespace drun::rendezvous {
 namespace {
 
-constexpr Milliseconds kRetry{200};
-constexpr int kMaxRefusedWrites = 5;
-
 // The store does not know yet, or not any more, that this round runs.
 bool is_behind(const std::optional<RoundDocument>& store, int round) {
   if (!store || store->number < round) return true;
@@ -27,12 +24,12 @@ MemberAgent::MemberAgent(const Config& config, const Keys& keys, Outbox& outbox,
     : config_(config),
       keys_(keys),
       outbox_(outbox),
-      up_since_(now),
-      out_of_touch_since_(now),
-      last_touch_(now),
-      resumed_at_(now),
-      stop_since_(now),
-      leave_since_(now),
+      link_(config.keep_alive, now),
+      lease_(config.keep_alive),
+      vote_(config, keys, outbox),
+      seen_(config.keep_alive),
+      departure_(config, now),
+      last_to_leave_(config.close_timeout, config.ticket, keys, outbox),
       waiting_since_(now),
       word_of_leader_(now) {
   document_.host = config.host;
@@ -51,161 +48,76 @@ MemberAgent::MemberAgent(const Config& config, const Keys& keys, Outbox& outbox,
 }
 
 void MemberAgent::note_time(Time now) {
-  if (up() && now - last_touch_ > config_.keep_alive) {
-    paused_at_ = last_touch_;
-    resumed_at_ = now;
-  }
-  if (up() && now - last_touch_ > config_.keep_alive / 2) rewatch();
-  last_touch_ = now;
+  if (link_.note_time(now)) rewatch();
 }
 
-// We were suspended (SIGSTOP, a paused virtual machine): next_deadline() never lets this much time
-// pass. Messages that were queued meanwhile may be stale, so until a fresh snapshot arrives they
-// may stop workers but must not start any.
+// We were suspended (SIGSTOP, a paused virtual machine). Messages that were queued meanwhile may be
+// stale, so until a fresh snapshot arrives they may stop workers but must not start any.
 void MemberAgent::rewatch() {
-  replace_watch(round_, keys_.round);
-  replace_watch(assignment_, keys_.assignment(config_.ticket));
-}
-
-template <typename T>
-void MemberAgent::replace_watch(Watched<T>& watched, const std::string& key) {
-  if (watched.stale == 0) {
-    watched.stale = watched.watch;
-  } else {
-    outbox_.unwatch(watched.watch);
-  }
-  watched.watch = outbox_.watch(key, false);
-  watched.current = false;
-}
-
-template <typename T>
-void MemberAgent::make_current(Watched<T>& watched) {
-  watched.current = true;
-  if (watched.stale != 0) outbox_.unwatch(std::exchange(watched.stale, 0));
+  round_.read_again(outbox_, keys_.round);
+  assignment_.read_again(outbox_, keys_.assignment(config_.ticket));
 }
 
 void MemberAgent::on_link_up(const LinkEvent& event, Time now) {
   const bool new_session = event.link == Link::NewSession;
-  if (new_session) alive_.reset();
+  if (new_session) lease_.on_new_session();
   // Too late: our session is gone and the others may have gone on without us. Staying down lets
   // trouble_outcome() end this agent. If the store has successors, it comes back as a newcomer
   // instead: its workers have ended with their lease, or end when it sees that the job went on.
-  if (new_session && touch_ == Touch::Lost && now - out_of_touch_since_ > config_.keep_alive) {
+  if (new_session && link_.lost_for_too_long(now)) {
     if (!may_come_back()) return;
-    lease_over_ = held_ != 0;  // the guardian's word of it may come later
+    if (workers_.any()) lease_.on_over();  // the guardian's word of it may come later
   }
   if (event.generation > 0) document_.is_host = event.hosting;
-  if (round_.watch == 0) {
-    round_.watch = outbox_.watch(keys_.round, false);
+  if (!round_.begun()) {
+    round_.begin(outbox_, keys_.round);
     outcome_watch_ = outbox_.watch(keys_.outcome, false);
-    assignment_.watch = outbox_.watch(keys_.assignment(config_.ticket), false);
+    assignment_.begin(outbox_, keys_.assignment(config_.ticket));
   }
-  // What the old session wrote is gone, so an answer to it means nothing.
-  if (new_session) request_ = 0;
-  if (new_session) facts_written_ = facts_.empty();
-  if (new_session || !up()) {
+  if (new_session) entry_.on_new_session();
+  if (new_session) facts_due_ = !facts_.empty();
+  if (new_session || !link_.up()) {
     // A resumed session is no proof that the store still has what it once confirmed: one that
     // comes back from a snapshot file is as it was when that was written.
-    dirty_ = true;
-    unknown_ |= was_up();
-    up_since_ = now;
+    entry_.change();
+    if (link_.was_up()) lease_.doubt();
   }
-  touch_ = Touch::Up;
-  if (event.generation > 0 && config_.successors > 0 && !vote_) {
-    vote_.emplace().job = keys_.prefix;
-    outbox_.push(VoteAction{*vote_, successors_});
-  }
+  link_.on_up(new_session, now);
+  if (event.generation > 0 && config_.successors > 0) vote_.begin();
 }
 
-// The store names its last settled round, of which a majority knows. If this node's place is in
-// that round, whoever has a majority knows of this node.
 void MemberAgent::on_renewed(const Renewed& event) {
-  alive_ = std::max(alive_.value_or(event.sent), event.sent);
-  settled_era_ = event.settled_era;
-  const Place& latest = document_.latest;
-  if (latest.era != event.settled_era || latest.round != event.settled_round) return;
-  firm_ = true;
+  lease_.on_alive(event.sent);
+  vote_.on_renewed(event);
 }
 
-// Votes as a node of the last round. The round and this node's place in it are in two documents:
-// both must be current.
+// The round and this node's place in it are in two documents: both must be current.
 void MemberAgent::speak() {
-  if (!vote_ || !round_.current || !assignment_.current || !round_.document) return;
-  const RoundDocument& round = *round_.document;
-  Place place = round.latest;
+  if (!round_.current() || !assignment_.current() || !round_.document) return;
   const auto& given = assignment_.document;
-  if (given && given->go && given->assignment.round == round.ran)
-    place.rank = given->assignment.group_rank;
-  Place& latest = document_.latest;
-  if (place.exists() && latest.before(place)) {
-    firm_ = firm_ && latest.rank >= 0 && latest.same_round(round.before);
-    latest = place;
-  } else if (place.exists() && latest.same_round(place) && latest.rank < 0) {
-    latest.rank = place.rank;  // its assignment came later
-  }
-  auto successors = round.latest.exists() ? round.successors : successors_;
-  for (Successor& successor : successors)
-    successor.self =
-        successor.address == config_.address && successor.port == config_.successor_port;
-  if (latest == vote_->latest && successors == successors_) return;
-  vote_->latest = latest;
-  successors_ = std::move(successors);
-  outbox_.push(VoteAction{*vote_, successors_});
-  keep_history();
-}
-
-// A few of all nodes do: at a large job it would cost the store much to tell it to each.
-void MemberAgent::keep_history() {
-  const bool may_succeed = std::any_of(successors_.begin(), successors_.end(),
-                                       [](const Successor& each) { return each.self; });
-  if (may_succeed == (history_watch_ != 0)) return;
-  if (may_succeed) {
-    history_watch_ = outbox_.watch(keys_.history, false);
-  } else {
-    outbox_.unwatch(std::exchange(history_watch_, 0));
-  }
-}
-
-// A store that has no history yet may follow one that had: what is known of it stays.
-void MemberAgent::take_history(const std::optional<std::string>& value) {
-  if (!value) return;
-  if (auto history = decode_history(*value)) history_ = std::move(*history);
+  const bool placed = given && given->go && given->assignment.round == round_.document->ran;
+  vote_.speak(*round_.document,
+              placed ? std::optional(given->assignment.group_rank) : std::nullopt);
+  document_.latest = vote_.latest();
 }
 
 void MemberAgent::on_link_down(std::string detail, Milliseconds silent, Time now) {
-  detail_ = std::move(detail);
-  if (!up()) return;
-  touch_ = Touch::Lost;
-  round_.current = false;
-  assignment_.current = false;
-  // If this process was suspended, the others have heard nothing from it since then: the keep-alive
-  // limit counts from there, not from when it woke up and noticed.
-  const bool paused = paused_at_ && now - resumed_at_ < config_.keep_alive;
-  out_of_touch_since_ = now - silent;
-  if (paused) out_of_touch_since_ = std::min(out_of_touch_since_, *paused_at_);
+  if (link_.up()) {
+    round_.on_link_lost();
+    assignment_.on_link_lost();
+  }
+  link_.on_down(std::move(detail), silent, now);
 }
 
 void MemberAgent::on_link_failed(std::string detail, Time now) {
   on_link_down(detail, {}, now);
-  failed_ = std::move(detail);
-}
-
-// In a store that was emptied a round may begin without knowing of another, and this agent
-// remembers only the one with the higher number, or the later one. If the store loses the other,
-// nodes that are out of touch may have workers of it.
-void MemberAgent::note_others(const RoundDocument* next) {
-  const auto& shown = round_.document;
-  const bool lost = shown && is_alive(shown->phase) && shown->number < seen_.number &&
-                    (next == nullptr || next->number != shown->number);
-  const bool replaced =
-      next != nullptr && is_alive(seen_.phase) && next->number == seen_.number &&
-      (is_another(seen_, *next) || (!is_alive(next->phase) && next->ran < next->number));
-  if (lost || replaced) others_until_ = last_touch_ + config_.keep_alive;
+  departure_.fail(std::move(detail));
 }
 
 void MemberAgent::take_round(const std::optional<std::string>& value) {
+  const RoundDocument* shown = round_.document ? &*round_.document : nullptr;
   if (!value) {
-    note_others(nullptr);
+    seen_.note(shown, nullptr, link_.last_touch());
     return round_.document.reset();
   }
   auto document = decode_round(*value);
@@ -213,8 +125,7 @@ void MemberAgent::take_round(const std::optional<std::string>& value) {
   if (document->version != kProtocolVersion)
     return refuse("the job speaks rendezvous protocol " + std::to_string(document->version) +
                   ", this drun " + std::to_string(kProtocolVersion));
-  note_others(&*document);
-  if (document->number >= seen_.number) seen_ = *document;
+  seen_.note(shown, &*document, link_.last_touch());
   document_.seen = std::max(document_.seen, document->ran);
   if (document->ran != ran_) ran_before_ = std::exchange(ran_, document->ran);
   document_.restarts = std::max(document_.restarts, document->restart_count);
@@ -240,7 +151,7 @@ void MemberAgent::take_outcome(const std::optional<std::string>& value, bool sna
   auto outcome = decode_outcome(*value);
   if (!outcome) return outbox_.log(outcome.error().what(), true);
   if (joined_open_) {
-    outcome_ = std::move(*outcome);
+    departure_.on_outcome(std::move(*outcome));
   } else {
     refuse("the job '" + config_.run_id + "' has ended before this node came" +
            (outcome->text.empty() ? "" : " (" + outcome->text + ")") +
@@ -250,28 +161,23 @@ void MemberAgent::take_outcome(const std::optional<std::string>& value, bool sna
 }
 
 void MemberAgent::on_snapshot(const WatchSnapshot& snapshot) {
-  if (closing_watch_ != 0 && snapshot.watch == closing_watch_) {
-    others_.emplace();
-    for (const auto& entry : snapshot.entries)
-      others_->insert(entry.key);
-    others_->erase(keys_.member(config_.ticket));
-    return;
-  }
+  last_to_leave_.on_snapshot(snapshot);
   const auto value = snapshot.entries.empty() ? std::nullopt : snapshot.entries.front().value;
   if (round_.is(snapshot.watch)) {
-    if (snapshot.watch == round_.watch) make_current(round_);
+    round_.on_snapshot(outbox_, snapshot.watch);
     take_round(value);
   } else if (assignment_.is(snapshot.watch)) {
-    if (snapshot.watch == assignment_.watch) make_current(assignment_);
+    assignment_.on_snapshot(outbox_, snapshot.watch);
     take_assignment(value);
   } else if (snapshot.watch == outcome_watch_) {
     take_outcome(value, true);
-  } else if (snapshot.watch == history_watch_) {
-    take_history(value);
+  } else {
+    vote_.take_history(snapshot.watch, value);
   }
 }
 
 void MemberAgent::on_changes(const WatchChanges& changes, Time now) {
+  last_to_leave_.on_changes(changes);
   for (const auto& [key, value] : changes.changes) {
     if (round_.is(changes.watch)) {
       take_round(value);
@@ -280,43 +186,27 @@ void MemberAgent::on_changes(const WatchChanges& changes, Time now) {
       take_assignment(value);
     } else if (changes.watch == outcome_watch_) {
       take_outcome(value, false);
-    } else if (changes.watch == history_watch_) {
-      take_history(value);
-    } else if (closing_watch_ != 0 && changes.watch == closing_watch_ && others_ &&
-               key != keys_.member(config_.ticket)) {
-      if (value) {
-        others_->insert(key);
-      } else {
-        others_->erase(key);
-      }
+    } else {
+      vote_.take_history(changes.watch, value);
     }
   }
 }
 
 void MemberAgent::on_commit(const CommitResult& result, Time now) {
-  if (request_ == 0 || result.request != request_) return;
-  request_ = 0;
-  switch (result.outcome) {
-    case CommitOutcome::Committed:
-      registered_ = true;
-      unknown_ = false;
-      refused_writes_ = 0;
-      rejections_.clear();
+  const Rejections& rejections = entry_.rejections();
+  switch (entry_.on_commit(result, now)) {
+    case OwnEntry::Answer::Written:
+      lease_.on_entry_written();
       break;
-    case CommitOutcome::Rejected:
-      dirty_ = true;
-      if (rejections_.note(kTakesNoWrite, result.detail, now))
-        outbox_.log(rejections_.warning(), true);
-      if (rejections_.over(now)) give_up(rejections_.text());
-      retry_at_ = rejections_.retry_at();
+    case OwnEntry::Answer::Rejected:
+      if (entry_.first_rejection()) outbox_.log(rejections.warning(), true);
+      if (rejections.over(now)) give_up(rejections.text());
       break;
-    case CommitOutcome::Refused:
-      dirty_ = true;
-      if (++refused_writes_ >= kMaxRefusedWrites) failed_ = "the store refuses what drun writes";
-      retry_at_ = now + kRetry;
+    case OwnEntry::Answer::Refused:
+      if (entry_.refused_too_often()) departure_.fail("the store refuses what drun writes");
       break;
-    case CommitOutcome::Unknown:  // written again once the link is up
-      dirty_ = true;
+    case OwnEntry::Answer::None:
+    case OwnEntry::Answer::Lost:
       break;
   }
 }
@@ -325,81 +215,63 @@ void MemberAgent::on_worker_store_ready(int round, std::uint16_t port) {
   if (round != preparing_) return;
   document_.prepared = round;
   document_.prepared_worker_store_port = port;
-  dirty_ = true;
+  entry_.change();
 }
 
 void MemberAgent::on_workers_succeeded(int round) {
-  if (round != held_ || workers_ != Workers::Running) return;
-  workers_ = Workers::Succeeded;
+  if (!workers_.on_succeeded(round)) return;
   document_.succeeded = round;
-  dirty_ = true;
+  entry_.change();
 }
 
 void MemberAgent::on_workers_failed(int round, FailureSummary failure) {
-  if (round != held_ || workers_ != Workers::Running) return;
-  if (lease_over_) return;  // they were killed: none has failed
-  workers_ = Workers::Failed;
+  if (lease_.over() || !workers_.on_failed(round)) return;  // or they were killed: none has failed
   document_.failed = round;
   document_.failure = std::move(failure);
-  dirty_ = true;
+  entry_.change();
 }
 
 void MemberAgent::on_workers_stopped() {
-  if (held_ == 0) return;
-  note_left(held_);
-  held_ = 0;
-  workers_ = Workers::None;
-  lease_over_ = false;
+  const int round = workers_.on_stopped();
+  if (round == 0) return;
+  note_left(round);
+  lease_.on_workers_gone();
 }
 
 void MemberAgent::on_workers_stalled(int round, bool stalled) {
-  const bool held = round == held_ && workers_ == Workers::Running;
-  const int said = stalled && held ? round : 0;
-  dirty_ |= said != document_.stalled;
+  const int said = stalled && workers_.run(round) ? round : 0;
+  if (said != document_.stalled) entry_.change();
   document_.stalled = said;
 }
 
 void MemberAgent::note_left(int round) {
   if (round <= document_.left) return;
   document_.left = round;
-  dirty_ = true;
+  entry_.change();
 }
 
 void MemberAgent::on_stop_requested(std::string reason, int exit_code, Time now) {
-  if (stop_ || leave_) return;
-  stop_ = StopRequest{std::move(reason), exit_code};
-  stop_since_ = now;
+  departure_.ask_to_stop({std::move(reason), exit_code}, now);
 }
 
 // The store of a host ends with it, and the job with that, if no other succeeds it.
 void MemberAgent::on_leave_requested(std::string reason, int exit_code, Time now) {
   if (carries_job()) return on_stop_requested(std::move(reason), exit_code, now);
-  if (stop_ || leave_) return;
-  leave_ = StopRequest{std::move(reason), exit_code};
-  leave_since_ = now;
+  departure_.ask_to_leave({std::move(reason), exit_code}, now);
 }
 
 void MemberAgent::on_facts(std::string sheet) {
   facts_ = std::move(sheet);
-  facts_written_ = false;
-}
-
-void MemberAgent::refuse(std::string reason, bool unfit) {
-  if (refusal_) return;
-  refusal_ = Refusal{std::move(reason), unfit};
-}
-
-void MemberAgent::give_up(std::string reason) {
-  if (!given_up_) given_up_ = std::move(reason);
+  facts_due_ = !facts_.empty();
 }
 
 bool MemberAgent::spare() const {
-  return round_.document && round_.document->phase == Phase::Running && held_ == 0 &&
+  return round_.document && round_.document->phase == Phase::Running && !workers_.any() &&
          last_place_ < round_.document->number;
 }
 
 void MemberAgent::advance(Time now) {
-  if (finished_) return;
+  if (finished()) return;
   find_ending(now);
   speak();
   renew_lease();
@@ -409,13 +281,9 @@ void MemberAgent::advance(Time now) {
   publish(now);
 }
 
-// Others wait for this node's workers only if the store shows them that it is there. What it has
-// written in an earlier session is gone, and a store that is older than that may have forgotten it:
-// until it is written again, the lease of before is all that the workers have.
+// Others wait for this node's workers only if the store shows them that it is there.
 void MemberAgent::renew_lease() {
-  if (!alive_ || alive_ == renewed_ || (unknown_ && held_ != 0)) return;
-  renewed_ = alive_;
-  outbox_.push(RenewLeaseAction{*renewed_});
+  if (const auto from = lease_.renew(workers_.any())) outbox_.push(RenewLeaseAction{*from});
 }
 
 // Workers may run only in the round that the store calls running; anything else stops them. If the
@@ -423,13 +291,13 @@ void MemberAgent::renew_lease() {
 // takes up to two keep-alive limits, and healthy workers must not be stopped meanwhile.
 void MemberAgent::keep_or_stop(Time now) {
   const auto& round = round_.document;
-  if (held_ == 0) return;
-  const bool behind = is_behind(round, held_);
-  if (behind && now < up_since_ + config_.keep_alive * 2) return;
+  if (!workers_.any()) return;
+  const bool behind = is_behind(round, workers_.round());
+  if (behind && now < link_.up_since() + config_.keep_alive * 2) return;
   if (!round) return stop_workers("the store has lost the job", false);
-  if (round->phase == Phase::Running && round->number == held_) return;
+  if (round->phase == Phase::Running && round->number == workers_.round()) return;
   // Workers that have succeeded are not stopped: what is left of them is only cleaned up.
-  const char* ended = workers_ == Workers::Succeeded ? "" : "the job has ended";
+  const char* ended = workers_.succeeded() ? "" : "the job has ended";
   const bool known =
       !round->reason.empty() && (round->phase == Phase::Stopping || round->phase == Phase::Closed);
   stop_workers(known                           ? round->reason
@@ -440,42 +308,35 @@ void MemberAgent::keep_or_stop(Time now) {
 
 void MemberAgent::tell_of_hang() {
   const auto& round = round_.document;
-  const bool stalls = held_ != 0 && document_.stalled == held_ && !stop_asked();
-  const bool hung = stalls && round && round->hung && round->number == held_;
+  const int held = workers_.round();
+  const bool stalls = workers_.any() && document_.stalled == held && !workers_.stop_asked();
+  const bool hung = stalls && round && round->hung && round->number == held;
   if (std::exchange(hung_, hung) || !hung) return;
   outbox_.push(HangAction{});
 }
 
 void MemberAgent::follow(Time now) {
-  if (stop_ || leave_ || ending_) {
-    // Out of touch with the store there is no time for a grace, because the lease runs out; a node
-    // that gave up by itself, or was told to by the leader, has that time.
-    const bool out_of_touch = ending_ && ending_->end == End::StoreLost && !given_up_ && !outcome_;
-    return stop_workers(stop_    ? stop_->reason
-                        : leave_ ? leave_->reason
-                                 : ending_->text,
-                        out_of_touch);
-  }
+  if (!departure_.staying()) return stop_workers(departure_.reason(), departure_.is_hurried());
   // The guardian kills them, whatever else is known; then this node has left the round.
-  if (lease_over_ && (workers_ == Workers::Running || workers_ == Workers::Stopping))
+  if (lease_.over() && workers_.need_a_lease())
     stop_workers("out of touch with the store for longer than the lease of " +
                      duration_text(config_.keep_alive),
                  true);
-  const bool known = round_.current && assignment_.current;
-  if (!up() || (!known && round_.stale == 0)) return;
+  const bool known = round_.current() && assignment_.current();
+  if (!up() || (!known && !round_.suspect())) return;
   keep_or_stop(now);
   if (!known) return;
   tell_of_hang();
 
   const auto& round = round_.document;
   const bool over = round && is_alive(round->phase);
-  const bool waiting = held_ == 0 && !over;
+  const bool waiting = !workers_.any() && !over;
   if (!waiting) {
     waiting_since_.reset();
   } else if (!waiting_since_) {
     waiting_since_ = now;
   }
-  if (!round || held_ != 0) return;
+  if (!round || workers_.any()) return;
 
   // A round that is being stopped, or is over, will not be started here any more. Saying so lets
   // the leader begin the next one without waiting for us.
@@ -491,9 +352,8 @@ void MemberAgent::follow(Time now) {
   }
   if (round->phase == Phase::Running && assignment_.document->go && document_.left < place.round &&
       may_start(now)) {
-    held_ = place.round;
-    workers_ = Workers::Running;
-    lease_over_ = false;
+    workers_.start(place.round);
+    lease_.on_new_workers();
     document_.claim = place;
     if ((ran_ == place.round ? ran_before_ : ran_) > place_before_)
       outbox_.log(taken_in_text(config_.host, place));
@@ -501,51 +361,38 @@ void MemberAgent::follow(Time now) {
   }
 }
 
-// While the session surely lives, and shows this node, the others wait for it before they begin
-// another round. A word that is older may be out of date. And if the store were lost now: who
-// begins the next round elsewhere must know of this one, or count this node among those of an
-// earlier one.
+// If the store were lost now: who begins the next round elsewhere must know of this one, or count
+// this node among those of an earlier one.
 bool MemberAgent::may_start(Time now) const {
-  if (unknown_ || (renewed_ && now >= *renewed_ + config_.keep_alive)) return false;
-  const bool succeeded = vote_ && round_.document->latest.exists();
-  return !succeeded || firm_;
+  return lease_.may_start(now) && vote_.may_start(*round_.document);
 }
 
 bool MemberAgent::time_limit_over() const {
-  if (stop_) return stop_->exit_code == kTimeLimit;
-  if (ending_) return is_time_limit(*ending_);
+  if (departure_.stop_asked()) return departure_.request().exit_code == kTimeLimit;
+  if (ending()) return is_time_limit(departure_.outcome());
   return round_.document && round_.document->cause == Cause::TimeLimit;
 }
 
 bool MemberAgent::worker_failed() const {
-  if (stop_ || leave_) return false;
-  if (ending_) return ending_->end == End::Failure;
+  if (departure_.asked()) return false;
+  if (ending()) return departure_.outcome().end == End::Failure;
   return round_.document && round_.document->cause == Cause::Failure;
 }
 
 bool MemberAgent::found_hung() const {
-  return !stop_ && !leave_ && round_.document && round_.document->hung;
+  return !departure_.asked() && round_.document && round_.document->hung;
 }
 
 void MemberAgent::stop_workers(const std::string& reason, bool immediately) {
-  if (held_ == 0 || workers_ == Workers::Killing || (stop_asked() && !immediately)) return;
-  workers_ = immediately ? Workers::Killing : Workers::Stopping;
-  outbox_.push(StopAction{reason, immediately, stop_signal(), time_limit_over(), worker_failed(),
-                          found_hung()});
-}
-
-// The signal that an agent of the job received; its exit code is 128 + the signal.
-int MemberAgent::stop_signal() const {
-  if (stop_) return signal_of_exit_code(stop_->exit_code);
-  if (leave_) return signal_of_exit_code(leave_->exit_code);
-  const bool told = ending_ && ending_->end == End::Stopped;
-  return told ? signal_of_exit_code(ending_->exit_code) : 0;
+  if (!workers_.stop(immediately)) return;
+  outbox_.push(StopAction{reason, immediately, departure_.stop_signal(), time_limit_over(),
+                          worker_failed(), found_hung()});
 }
 
 // A failure in a few words, if the store did not take more.
 MemberDocument MemberAgent::document() const {
   MemberDocument document = document_;
-  if (document.failure && rejections_.any())
+  if (document.failure && rejected())
     document.failure = without_details(std::move(*document.failure));
   return document;
 }
@@ -553,52 +400,41 @@ MemberDocument MemberAgent::document() const {
 // Before the first word of this agent if they are known by then. Nobody can do anything about a
 // store that does not take them.
 void MemberAgent::publish_facts() {
-  if (facts_.empty() || facts_written_ || !up() || finished_ || refusal_ || outcome_) return;
-  facts_written_ = true;
+  if (!facts_due_ || !up() || finished() || departure_.refused() || departure_.job_over()) return;
+  facts_due_ = false;
   Transaction transaction;
   transaction.writes.push_back({keys_.facts_of(config_.ticket), facts_, true});
   outbox_.commit(std::move(transaction));
 }
 
 void MemberAgent::publish(Time now) {
-  const bool has_part = (!outcome_ && !refusal_) || (unknown_ && held_ != 0);
-  if (!dirty_ || !up() || finished_ || !has_part || request_ != 0) return;
+  const bool holds_unknown = lease_.in_doubt() && workers_.any();
+  const bool has_part = (!departure_.job_over() && !departure_.refused()) || holds_unknown;
+  if (!entry_.due(now) || !up() || finished() || !has_part) return;
   // The leader must know what this machine is like before it counts on it.
   if (config_.unfit && facts_.empty()) return;
   // Who says that it has workers of a round that may be over lets the others wait for more of them.
-  if (unknown_ && lease_over_ && held_ != 0 && may_come_back()) return;
-  if (retry_at_ && now < *retry_at_) return;
-  retry_at_.reset();
+  if (holds_unknown && lease_.over() && may_come_back()) return;
   Transaction transaction;
   transaction.writes.push_back({keys_.member(config_.ticket), encode(document()), true});
-  request_ = outbox_.commit(std::move(transaction));
-  dirty_ = false;
+  entry_.on_sent(outbox_.commit(std::move(transaction)));
 }
 
 std::optional<Time> MemberAgent::next_deadline() const {
-  if (finished_) return std::nullopt;
+  if (finished()) return std::nullopt;
   EarliestDeadline next;
-  const bool behind = is_behind(round_.document, held_);
-  if (up() && round_.current && held_ != 0 && behind && !stop_asked())
-    next.include(up_since_ + config_.keep_alive * 2);
-  if (up()) next.include(last_touch_ + config_.keep_alive / 3);
-  next.include(closing_since_, config_.close_timeout);
-  if (closing_since_) next.include(others_come_until_);
-  if (ending_) {
-    next.include(refused_until());
-    return next.time();
-  }
-  if (up()) next.include(retry_at_);
-  if (stop_) {
-    next.include(stop_since_ + stop_wait());
-    return next.time();
-  }
-  if (leave_) {
-    if (unheld_since_) next.include(is_said() ? leave_ends() : *unheld_since_ + stop_wait());
-    return next.time();
-  }
-  if (touch_ == Touch::Lost) next.include(out_of_touch_since_ + patience_without_store());
-  if (!was_up()) next.include(waiting_since_, config_.join_timeout);
+  const bool behind = is_behind(round_.document, workers_.round());
+  if (up() && round_.current() && workers_.any() && behind && !workers_.stop_asked())
+    next.include(link_.up_since() + config_.keep_alive * 2);
+  next.include(link_.next_touch());
+  next.include(last_to_leave_.limit());
+  if (last_to_leave_.limit()) next.include(others_come_until_);
+  if (!ending() && up()) next.include(entry_.retry_at());
+  next.include(departure_.next_deadline(surroundings()));
+  if (!departure_.staying()) return next.time();
+  if (link_.state() == StoreLink::State::Lost)
+    next.include(link_.lost_since() + patience_without_store());
+  if (!link_.was_up()) next.include(waiting_since_, config_.join_timeout);
   if (up() && waiting()) next.include(patience_ends());
   return next.time();
 }

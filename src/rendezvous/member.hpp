@@ -1,18 +1,26 @@
 // One agent as a member: registers, follows the round and its own assignment, starts and stops the
 // workers accordingly, reports, and leaves when the job is over. Pure. Reacts to the state that the
-// store shows, not to single events, so a repeated, late or skipped message changes nothing.
+// store shows, not to single events, so a repeated, late or skipped message changes nothing. Each
+// part of it says which states it has; this wires them.
 #pragma once
 
 #include <optional>
-#include <set>
 #include <string>
-#include <vector>
+#include <utility>
 
+#include "rendezvous/departure.hpp"
 #include "rendezvous/documents.hpp"
+#include "rendezvous/held_workers.hpp"
 #include "rendezvous/history.hpp"
 #include "rendezvous/keys.hpp"
+#include "rendezvous/last_to_leave.hpp"
+#include "rendezvous/member_vote.hpp"
 #include "rendezvous/outbox.hpp"
-#include "rendezvous/rejections.hpp"
+#include "rendezvous/own_entry.hpp"
+#include "rendezvous/seen_rounds.hpp"
+#include "rendezvous/store_link.hpp"
+#include "rendezvous/watched_document.hpp"
+#include "rendezvous/worker_lease.hpp"
 
 namespace drun::rendezvous {
 
@@ -41,7 +49,7 @@ class MemberAgent {
   void on_workers_failed(int round, FailureSummary failure);
   void on_workers_stopped();
   void on_workers_stalled(int round, bool stalled);
-  void on_lease_over() { lease_over_ = true; }
+  void on_lease_over() { lease_.on_over(); }
   void on_stop_requested(std::string reason, int exit_code, Time now);
   void on_leave_requested(std::string reason, int exit_code, Time now);
 
@@ -50,9 +58,11 @@ class MemberAgent {
 
   // This agent must leave, for this reason. The job goes on without it.
   // `unfit`: because of what its machine is like.
-  void refuse(std::string reason, bool unfit = false);
+  void refuse(std::string reason, bool unfit = false) {
+    departure_.refuse(std::move(reason), unfit);
+  }
   // The store is there, but does not do what this agent needs, for this reason.
-  void give_up(std::string reason);
+  void give_up(std::string reason) { departure_.give_up(std::move(reason)); }
   // Another agent leads from now on. Its time limit may have begun later than ours.
   void on_new_leader(Time now) { word_of_leader_ = now; }
   // The store is in this process.
@@ -66,35 +76,29 @@ class MemberAgent {
   void advance(Time now);
   [[nodiscard]] std::optional<Time> next_deadline() const;
 
-  [[nodiscard]] bool ending() const { return ending_.has_value(); }  // leaves, or will
-  [[nodiscard]] bool finished() const { return finished_; }
-  [[nodiscard]] bool up() const { return touch_ == Touch::Up; }
+  [[nodiscard]] bool ending() const { return departure_.ending(); }  // leaves, or will
+  [[nodiscard]] bool finished() const { return departure_.gone(); }
+  [[nodiscard]] bool up() const { return link_.up(); }
   // It cannot do without this watch.
   [[nodiscard]] bool needs(WatchId watch) const {
     return round_.is(watch) || assignment_.is(watch) || watch == outcome_watch_;
   }
   // The store does not take what it writes.
-  [[nodiscard]] bool rejected() const { return rejections_.any(); }
+  [[nodiscard]] bool rejected() const { return entry_.rejections().any(); }
   // It was told to go: takes part in no further round.
-  [[nodiscard]] bool leaving() const { return leave_.has_value(); }
+  [[nodiscard]] bool leaving() const { return departure_.leave_asked(); }
   // Nothing but the store's answer keeps it any more.
-  [[nodiscard]] bool has_left(Time now) const;
+  [[nodiscard]] bool has_left(Time now) const { return departure_.has_left(surroundings(), now); }
   // The store has never confirmed that it knows this agent (or, with `known`, no matter), and
   // nothing has happened to it.
   [[nodiscard]] bool dispensable(bool known) const {
-    return (known || !registered_) && !stop_ && !leave_ && !refusal_ && !ending_ && !finished_;
+    return (known || !entry_.was_written()) && departure_.untouched();
   }
   // As last seen; nullopt: the store has none.
   [[nodiscard]] const std::optional<RoundDocument>& round() const { return round_.document; }
-  // The latest ever seen; the store may have forgotten it since.
-  [[nodiscard]] const RoundDocument& seen() const { return seen_; }
-  // Until then nodes may have workers of another round that the store showed and has lost, and of
-  // which seen() says nothing. Nullopt, or past: there was none.
-  [[nodiscard]] std::optional<Time> others_until() const { return others_until_; }
-  // Of the last settled round that the store has told of; 0: of none.
-  [[nodiscard]] std::int64_t settled_era() const { return settled_era_; }
-  // What became of the last rounds, as far as it was told: of a node that may succeed the store.
-  [[nodiscard]] const History& history() const { return history_; }
+  // What the store has shown, and may have forgotten since.
+  [[nodiscard]] const SeenRounds& seen() const { return seen_; }
+  [[nodiscard]] const MemberVote& vote() const { return vote_; }
   // In the round that was last given out.
   [[nodiscard]] std::optional<int> group_rank() const {
     if (!assignment_.document || !assignment_.document->go) return std::nullopt;
@@ -105,63 +109,25 @@ class MemberAgent {
   [[nodiscard]] Time waiting_since() const { return *waiting_since_; }
   // A round runs without this agent.
   [[nodiscard]] bool spare() const;
-  [[nodiscard]] const std::string& trouble() const { return detail_; }  // why the link broke last
+  [[nodiscard]] const std::string& trouble() const {
+    return link_.trouble();
+  }  // why the link broke last
 
  private:
-  enum class Touch {
-    Never,  // there was no connection yet
-    Up,
-    Lost
-  };
-  enum class Workers {
-    None,
-    Running,
-    Succeeded,
-    Failed,    // and the rest of them still run
-    Stopping,  // were asked to stop
-    Killing
-  };
-
-  struct Refusal {
-    std::string reason;
-    bool unfit = false;  // because of what its machine is like
-  };
-
-  // A watched document: what was last seen of it.
-  template <typename T>
-  struct Watched {
-    WatchId watch = 0;
-    WatchId stale = 0;     // the watch before, until `current`: it may stop workers, not start any
-    bool current = false;  // a snapshot has come since the link is up
-    std::optional<T> document;
-
-    [[nodiscard]] bool is(WatchId id) const { return id == watch || (stale != 0 && id == stale); }
-  };
-
-  template <typename T>
-  void replace_watch(Watched<T>& watched, const std::string& key);
-  template <typename T>
-  void make_current(Watched<T>& watched);
   void rewatch();
   void note_left(int round);
-  void note_others(const RoundDocument* next);
   void take_round(const std::optional<std::string>& value);
   void take_assignment(const std::optional<std::string>& value);
-  void take_outcome(const std::optional<std::string>& value, bool first);
+  void take_outcome(const std::optional<std::string>& value, bool snapshot);
+  [[nodiscard]] Departure::Surroundings surroundings() const;
   void find_ending(Time now);
-  void find_stop(Time now);
-  void find_leave(Time now);
-  [[nodiscard]] bool is_foreign_job() const;
   [[nodiscard]] std::optional<Outcome> trouble_outcome(Time now) const;
   void renew_lease();
   void speak();
-  void keep_history();
-  void take_history(const std::optional<std::string>& value);
-  [[nodiscard]] bool looks_for_successor() const { return !successors_.empty(); }
   // A node that was out of touch for too long joins again, if it finds the job.
   [[nodiscard]] bool may_come_back() const { return config_.successors > 0; }
   // The store is in this process, and no other would succeed it.
-  [[nodiscard]] bool carries_job() const { return document_.is_host && !looks_for_successor(); }
+  [[nodiscard]] bool carries_job() const { return document_.is_host && !vote_.knows_successors(); }
   [[nodiscard]] Milliseconds patience_without_store() const;
   void follow(Time now);
   [[nodiscard]] Time patience_ends() const;  // if no leader decides anything until then
@@ -169,72 +135,38 @@ class MemberAgent {
   void tell_of_hang();
   [[nodiscard]] bool time_limit_over() const;
   [[nodiscard]] bool worker_failed() const;
-  [[nodiscard]] bool was_up() const { return touch_ != Touch::Never; }
-  [[nodiscard]] bool stop_asked() const {
-    return workers_ == Workers::Stopping || workers_ == Workers::Killing;
-  }
   [[nodiscard]] bool found_hung() const;
   [[nodiscard]] bool may_start(Time now) const;
   void stop_workers(const std::string& reason, bool immediately);
-  [[nodiscard]] int stop_signal() const;
   void leave(Time now);
   void publish(Time now);
   void publish_facts();
   [[nodiscard]] MemberDocument document() const;
   [[nodiscard]] bool stop_ends_job() const;
-  [[nodiscard]] bool is_said() const { return up() && registered_ && !dirty_ && request_ == 0; }
-  [[nodiscard]] Time leave_ends() const;
-  [[nodiscard]] std::optional<Time> refused_until() const;
-  [[nodiscard]] Milliseconds stop_wait() const;
 
   const Config& config_;
   const Keys& keys_;
   Outbox& outbox_;
 
-  // The connection.
-  Touch touch_ = Touch::Never;
-  std::optional<std::string> failed_;
-  std::string detail_;
-  Time up_since_;
-  Time out_of_touch_since_;  // while not up
-  Time last_touch_;
-  std::optional<Time> paused_at_;  // this process was suspended, from this moment ...
-  Time resumed_at_;                // ... to this one
-  std::optional<Time> alive_;      // the session was, when last heard of it
-  std::optional<Time> renewed_;    // the lease of the workers; nullopt: the session does not age
-  std::int64_t settled_era_ = 0;
-  // Every round since the last settled one included this node, so any leader that knows that round
-  // waits for it. Used if the store has successors.
-  bool firm_ = false;
-  std::optional<Vote> vote_;  // as last said; nullopt: it has none, the store has no successors
-  std::vector<Successor> successors_;
-  WatchId history_watch_ = 0;  // while this node may have to succeed the store
-  History history_;
-  bool unknown_ = false;     // the link came back; the store may show nothing of this agent
-  bool lease_over_ = false;  // the workers were killed because it was not renewed
-  Watched<RoundDocument> round_;
-  RoundDocument seen_;
-  std::optional<Time> others_until_;
-  Watched<AssignmentDocument> assignment_;
+  StoreLink link_;
+  WorkerLease lease_;
+  MemberVote vote_;
+
+  // What the store shows.
+  WatchedDocument<RoundDocument> round_;
+  WatchedDocument<AssignmentDocument> assignment_;
+  SeenRounds seen_;
   WatchId outcome_watch_ = 0;
   bool joined_open_ = false;  // the job had not ended when this agent came
-  std::optional<Outcome> outcome_;
 
   // What this agent writes about itself.
   MemberDocument document_;  // a new claim alone is not worth a write: it goes along with the next
-  bool dirty_ = true;        // the leader must know something that is not in the store yet
-  RequestId request_ = 0;    // outstanding; 0: none
-  bool registered_ = false;
-  int refused_writes_ = 0;
-  Rejections rejections_;
-  std::optional<std::string> given_up_;
-  std::string facts_;           // of its machine; empty: not known yet
-  bool facts_written_ = false;  // or there is nothing to write
-  std::optional<Time> retry_at_;
+  OwnEntry entry_;
+  std::string facts_;  // of its machine; empty: not known yet
+  bool facts_due_ = false;
 
   // The workers.
-  Workers workers_ = Workers::None;
-  int held_ = 0;          // the round whose workers there are; 0: none
+  HeldWorkers workers_;
   int last_place_ = 0;    // the last round that this agent was to take part in
   int place_before_ = 0;  // the one before it
   int ran_ = 0;           // the last round that is known to have run
@@ -243,19 +175,10 @@ class MemberAgent {
   int preparing_ = 0;
 
   // The end.
-  std::optional<StopRequest> stop_;
-  Time stop_since_;
-  std::optional<StopRequest> leave_;
-  Time leave_since_;
-  std::optional<Time> unheld_since_;  // while it leaves: no workers are left
+  Departure departure_;
+  LastToLeave last_to_leave_;
   std::optional<Time> leads_until_;
   std::optional<Time> others_come_until_;
-  std::optional<Refusal> refusal_;
-  std::optional<Outcome> ending_;
-  std::optional<Time> closing_since_;
-  WatchId closing_watch_ = 0;
-  std::optional<std::set<std::string>> others_;  // keys of the other members, while closing
-  bool finished_ = false;
 
   std::optional<Time> waiting_since_;
   Time word_of_leader_;  // when it became known, or wrote to the round

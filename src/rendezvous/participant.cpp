@@ -290,11 +290,12 @@ class Participant::Impl {
     if (succession_.is_later()) grace.reset();
     std::optional<Time> waiting_since;
     if (member_.waiting()) waiting_since = member_.waiting_since();
-    succession_.history = member_.history();
-    succession_.settled_era = member_.settled_era();
-    leader_ = std::make_unique<Leader>(config_, outbox_, leading_as_, epoch_, std::move(known_),
-                                       member_.seen(), grace, member_.others_until(), waiting_since,
-                                       succession_, std::exchange(other_leader_, {}));
+    succession_.history = member_.vote().history();
+    succession_.settled_era = member_.vote().settled_era();
+    leader_ =
+        std::make_unique<Leader>(config_, outbox_, leading_as_, epoch_, std::move(known_),
+                                 member_.seen().latest(), grace, member_.seen().others_until(),
+                                 waiting_since, succession_, std::exchange(other_leader_, {}));
     leader_->limit_writes(most_writes_);
     outbox_.tell({News::What::Leads, config_.ticket, config_.host, ""});
     if (!member_.up()) leader_->on_link_lost();

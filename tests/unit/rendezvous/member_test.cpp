@@ -283,9 +283,9 @@ TEST_F(MemberTest, RemembersThatTheStoreHasLostARoundOfOthers) {
     round(5, Phase::Running);
     put(keys_.round, before);
     advance(Milliseconds(1'000));
-    ASSERT_FALSE(member_->others_until());
+    ASSERT_FALSE(member_->seen().others_until());
     put(keys_.round, after);
-    EXPECT_EQ(member_->others_until(),
+    EXPECT_EQ(member_->seen().others_until(),
               lost ? std::optional(now_ + config_.keep_alive) : std::nullopt);
   }
 }
@@ -1156,13 +1156,13 @@ TEST_F(SucceededMemberTest, OneThatMaySucceedTheStoreKeepsItsHistory) {
   History history;
   history.begin({1, 2, 2, 0, 1'000, 0, 0, Cause::None, "", 0});
   member_->on_snapshot({watches_.at(keys_.history), {{keys_.history, encode(history)}}});
-  EXPECT_EQ(member_->history(), history);
+  EXPECT_EQ(member_->vote().history(), history);
   history.begin({2, 2, 2, 0, 2'000, 0, 0, Cause::None, "", 0});
   put(keys_.history, encode(history));
-  EXPECT_EQ(member_->history(), history);
+  EXPECT_EQ(member_->vote().history(), history);
   // The next store knows of none.
   member_->on_snapshot({watches_.at(keys_.history), {}});
-  EXPECT_EQ(member_->history(), history);
+  EXPECT_EQ(member_->vote().history(), history);
 }
 
 TEST_F(SucceededMemberTest, OneThatMayNotIsNotToldOfIt) {
