@@ -81,7 +81,8 @@ bool SuccessionWorld::over() const {
 
 SuccessionReport SuccessionWorld::run() {
   machines_ = std::max(plan_.nodes, plan_.endpoints);
-  stores_.expect_newcomers(std::any_of(plan_.blows.begin(), plan_.blows.end(), comes_back));
+  stores_.expect_newcomers(plan_.promise == Promise::Returns ||
+                           std::any_of(plan_.blows.begin(), plan_.blows.end(), comes_back));
   for (int i = 0; i < plan_.nodes; ++i) {
     ++steps_left_;
     scheduler_.after(Milliseconds(i == 0 ? 0 : random_.in(0, 50)), [this, i] {
