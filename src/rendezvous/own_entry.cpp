@@ -4,7 +4,7 @@ namespace drun::rendezvous {
 namespace {
 
 constexpr Milliseconds kRetry{200};
-constexpr int kMaxRefusals = 5;
+constexpr int kMaxRefusedWrites = 5;
 
 }  // namespace
 
@@ -45,7 +45,7 @@ OwnEntry::Answer OwnEntry::on_commit(const CommitResult& result, Time now) {
 }
 
 bool OwnEntry::refused_too_often() const {
-  return refusals_ >= kMaxRefusals;
+  return refusals_ >= kMaxRefusedWrites;
 }
 
 }  // namespace drun::rendezvous
