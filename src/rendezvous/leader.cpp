@@ -46,9 +46,9 @@ Leader::Leader(const Config& config, Outbox& outbox, std::string value, std::int
       waiting_since_(waiting_since),
       succession_(succession),
       before_(std::move(before)),
-      state_(std::move(previous)) {
-  watch_ = outbox_.watch(keys_.prefix, true);
-}
+      watch_(outbox, keys_.prefix),
+      writer_(outbox, {keys_.leader, value_}),
+      state_(std::move(previous)) {}
 
 std::optional<Time> Leader::others_come_until(Time now) const {
   if (state_->unheard.empty()) return std::nullopt;
@@ -57,14 +57,13 @@ std::optional<Time> Leader::others_come_until(Time now) const {
 }
 
 std::unique_ptr<State> Leader::retire() {
-  if (watch_ != 0) outbox_.unwatch(watch_);
+  watch_.end();
   if (look_ != 0) outbox_.unwatch(look_);
   return std::move(state_);
 }
 
 void Leader::on_link_lost() {
-  current_ = false;
-  looked_away_ = true;
+  watch_.on_link_lost();
 }
 
 void Leader::on_snapshot(const WatchSnapshot& snapshot, Time now) {
@@ -75,11 +74,11 @@ void Leader::on_snapshot(const WatchSnapshot& snapshot, Time now) {
     state_->progress_due = true;
     outbox_.unwatch(std::exchange(look_, 0));
   }
-  if (snapshot.watch != watch_) return;
+  if (!watch_.on_snapshot(snapshot.watch)) return;
   // The store may have been set back while this leader looked away. Nodes that had come back within
   // the grace may be out of touch again, and have workers, so the grace begins anew; not if the
   // store knows a round that this leader planned, because then it knows that round's nodes, too.
-  if (std::exchange(looked_away_, false) && grace_until_ && state_ != nullptr &&
+  if (watch_.take_looked_away() && grace_until_ && state_ != nullptr &&
       state_->round.number != planned_)
     grace_until_ = now + config_.keep_alive;
   std::vector<std::string> problems;
@@ -104,16 +103,15 @@ void Leader::on_snapshot(const WatchSnapshot& snapshot, Time now) {
   for (const auto& [ticket, member] : state_->members)
     if (state_->round.number == 0 && !known.contains(ticket))
       outbox_.tell({News::What::Joined, ticket, member.document.host, ""});
-  drop_pending();
-  current_ = true;
+  writer_.drop();
   disagreement_ =
       rendezvous::disagreement(config_.host, full_agreement(config_), state_->agreement);
 }
 
 void Leader::on_changes(const WatchChanges& changes, Time now) {
-  if (changes.watch != watch_ || !current_) return;
+  if (!watch_.is(changes.watch) || !watch_.current()) return;
   for (const auto& change : changes.changes) {
-    if (current_) apply(change, now);
+    if (watch_.current()) apply(change, now);
   }
 }
 
@@ -226,52 +224,37 @@ void Leader::tell_unseen(Time now) {
 
 // Its author knows of a later round than this leader.
 bool Leader::is_news(const MemberDocument& document) const {
-  const Place& latest = pending_ ? pending_->round.latest : state_->round.latest;
+  const Place& latest =
+      writer_.decision() ? writer_.decision()->round.latest : state_->round.latest;
   return document.seen > ran() || (is_unknown(*state_, latest, document.latest) &&
                                    is_unknown(*state_, state_->round.latest, document.latest));
 }
 
 // The last round that was started, if what is being written takes effect, too.
 int Leader::ran() const {
-  return std::max(state_->round.ran, pending_ ? pending_->round.ran : 0);
+  return std::max(state_->round.ran, writer_.decision() ? writer_.decision()->round.ran : 0);
 }
 
 void Leader::on_watch_rejected(const WatchRejected& event, Time now) {
   if (look_ != 0 && event.watch == look_) look_ = 0;  // it can do without
-  if (event.watch != watch_) return;
-  watch_ = 0;
-  current_ = false;
-  drop_pending();
+  if (!watch_.on_rejected(event.watch)) return;
+  writer_.drop();
   note_rejection(kShowsNoKeys, event.detail, now);
 }
 
 void Leader::on_commit(const CommitResult& result, Time now) {
-  if (result.request == 0 || (result.request != request_ && result.request != last_word_)) return;
-  const bool last_word = result.request == last_word_;
-  (last_word ? last_word_ : request_) = 0;
+  const bool last_word = reign_.on_commit(result);
+  if (!last_word && !writer_.is(result.request)) return;
   switch (result.outcome) {
     case CommitOutcome::Committed:
-      ended_ |= last_word;
-      if (last_word || !pending_) return;
-      if (!parts_.empty()) {
-        partly_written_ = true;
-        return send_next_part();
-      }
-      rejections_.clear();
-      for (const auto& line : pending_->log)
-        outbox_.log(line);
-      for (const SetAside& each : pending_->set_aside)
-        outbox_.push(SetAsideAction{each.host, each.why, each.cleared});
-      tell_news();
-      if (!pending_->stopping.empty()) outbox_.push(RoundStopsAction{pending_->stopping});
-      if (pending_->round.number != state_->round.number) planned_ = pending_->round.number;
-      adopt(*state_, config_, *std::exchange(pending_, std::nullopt), now);
+      if (last_word) return;
+      if (auto decision = writer_.on_taken()) tell_written(std::move(*decision), now);
       return;
     case CommitOutcome::Rejected:
       return on_rejected(result.detail, now);
     case CommitOutcome::Refused:
       // The only guard is the leader key: it does not hold our value any more.
-      deposed_ = true;
+      reign_.depose();
       return;
     case CommitOutcome::Unknown:
       // The connection broke before the answer, and only the store knows whether the decision took
@@ -281,11 +264,23 @@ void Leader::on_commit(const CommitResult& result, Time now) {
   }
 }
 
+void Leader::tell_written(Decision decision, Time now) {
+  rejections_.clear();
+  for (const auto& line : decision.log)
+    outbox_.log(line);
+  for (const SetAside& each : decision.set_aside)
+    outbox_.push(SetAsideAction{each.host, each.why, each.cleared});
+  tell_news(decision);
+  if (!decision.stopping.empty()) outbox_.push(RoundStopsAction{decision.stopping});
+  if (decision.round.number != state_->round.number) planned_ = decision.round.number;
+  adopt(*state_, config_, decision, now);
+}
+
 // What is now in the store.
-void Leader::tell_news() {
-  for (const auto& [ticket, reason] : pending_->refused)
+void Leader::tell_news(Decision& decision) {
+  for (const auto& [ticket, reason] : decision.refused)
     outbox_.tell({News::What::Refused, ticket, host_of(ticket), reason});
-  for (auto& news : pending_->news)
+  for (auto& news : decision.news)
     outbox_.tell(std::move(news));
 }
 
@@ -294,18 +289,9 @@ std::string Leader::host_of(const std::string& ticket) const {
   return member == state_->members.end() ? "" : member->second.document.host;
 }
 
-void Leader::drop_pending() {
-  pending_.reset();
-  parts_.clear();
-  request_ = 0;
-}
-
-// The snapshot of the new watch comes after all that was asked for before.
 void Leader::read_again() {
-  drop_pending();
-  current_ = false;
-  if (watch_ != 0) outbox_.unwatch(watch_);
-  watch_ = outbox_.watch(keys_.prefix, true);
+  writer_.drop();
+  watch_.read_again();
 }
 
 // No guard has failed, so this one still leads. Of a large decision the store may have taken the
@@ -313,8 +299,8 @@ void Leader::read_again() {
 void Leader::on_rejected(const std::string& why, Time now) {
   note_full_store(now);
   note_rejection(kTakesNoWrite, why, now);
-  if (pending_ && partly_written_) return read_again();
-  drop_pending();
+  if (writer_.state() == DecisionWriter::State::PartlyTaken) return read_again();
+  writer_.drop();
 }
 
 void Leader::note_full_store(Time now) {
@@ -331,45 +317,18 @@ void Leader::end_job() {
   transaction.guards.push_back({keys_.leader, value_});
   transaction.writes.push_back(
       {keys_.outcome, encode(Outcome{End::StoreLost, kDrunFailed, rejections_.text(), {}}), false});
-  last_word_ = outbox_.commit(std::move(transaction));
-}
-
-// Each part of a large decision is guarded by the leader key, so a leader that was replaced between
-// two parts writes no further one. The round's document is in the last part: members act on nothing
-// before it is there.
-void Leader::write(Decision decision) {
-  auto writes = std::exchange(decision.writes, {});
-  decision.writes.emplace_back();  // adopt() only asks whether there were any
-  pending_ = std::move(decision);
-  partly_written_ = false;
-  for (std::size_t begin = 0; begin < writes.size(); begin += most_writes_) {
-    const auto end = std::min(writes.size(), begin + most_writes_);
-    Transaction transaction;
-    transaction.guards.push_back({keys_.leader, value_});
-    transaction.writes.assign(
-        std::make_move_iterator(writes.begin() + static_cast<std::ptrdiff_t>(begin)),
-        std::make_move_iterator(writes.begin() + static_cast<std::ptrdiff_t>(end)));
-    parts_.push_back(std::move(transaction));
-  }
-  send_next_part();
-}
-
-// One after the other: the last part must not take effect if the store has not taken the others.
-void Leader::send_next_part() {
-  request_ = outbox_.commit(std::move(parts_.front()));
-  parts_.pop_front();
+  reign_.on_last_word_sent(outbox_.commit(std::move(transaction)));
 }
 
 // One decision at a time: the next one must see what the store made of this one.
 bool Leader::may_decide() const {
-  return !deposed_ && !ended_ && !pending_ && last_word_ == 0 && disagreement_.empty();
+  return reign_.lasts() && writer_.idle() && disagreement_.empty();
 }
 
 void Leader::advance(Time now) {
   if (!may_decide() || rejections_.waits(now)) return;
-  if (watch_ == 0 && !rejections_.last_attempt(now)) return read_again();
-  if (!current_ && watch_ != 0) return;
-  if (!current_) return end_job();
+  if (watch_.state() == JobWatch::State::Reading) return;
+  if (!watch_.current()) return rejections_.last_attempt(now) ? end_job() : read_again();
   tell_unseen(now);
   look_for_other_jobs(now);
   compare_facts();
@@ -380,7 +339,7 @@ void Leader::advance(Time now) {
   } else if (rejections_.last_attempt(now) && !decision.writes.empty()) {
     return end_job();
   }
-  if (!decision.writes.empty()) return write(std::move(decision));
+  if (!decision.writes.empty()) return writer_.write(std::move(decision), most_writes_);
   rejections_.clear();
   for (const auto& line : decision.log)
     outbox_.log(line);
@@ -407,8 +366,9 @@ void Leader::look_for_other_jobs(Time now) {
 
 std::optional<Time> Leader::next_deadline() const {
   if (!may_decide()) return std::nullopt;
-  if (rejections_.any() && (current_ || watch_ == 0)) return rejections_.retry_at();
-  if (!current_) return std::nullopt;
+  if (watch_.state() == JobWatch::State::Reading) return std::nullopt;
+  if (rejections_.any()) return rejections_.retry_at();
+  if (!watch_.current()) return std::nullopt;
   EarliestDeadline next;
   next.include(rendezvous::next_deadline(*state_, config_));
   next.include(next_look());

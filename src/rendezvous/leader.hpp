@@ -5,15 +5,17 @@
 
 #include <algorithm>
 #include <cstddef>
-#include <deque>
 #include <map>
 #include <memory>
 #include <optional>
 #include <string>
 
+#include "rendezvous/decision_writer.hpp"
+#include "rendezvous/job_watch.hpp"
 #include "rendezvous/membership.hpp"
 #include "rendezvous/other_jobs.hpp"
 #include "rendezvous/outbox.hpp"
+#include "rendezvous/reign.hpp"
 #include "rendezvous/rejections.hpp"
 
 namespace drun::rendezvous {
@@ -52,7 +54,7 @@ class Leader {
   [[nodiscard]] std::optional<Time> next_deadline() const;
 
   // A guard did not hold: somebody else leads, or nobody.
-  [[nodiscard]] bool deposed() const { return deposed_; }
+  [[nodiscard]] bool deposed() const { return reign_.deposed(); }
   // What the store did not take of this leader, which asks it again, less and less often, and in
   // the end to say no more than that the job is over.
   [[nodiscard]] const Rejections& rejections() const { return rejections_; }
@@ -75,18 +77,16 @@ class Leader {
   [[nodiscard]] int ran() const;
   [[nodiscard]] bool is_news(const MemberDocument& document) const;
   [[nodiscard]] bool may_decide() const;
-  void write(Decision decision);
-  void tell_news();
+  void tell_written(Decision decision, Time now);
+  void tell_news(Decision& decision);
   void tell_gone(const std::string& ticket);
   void note_unseen(const State* previous);
   void tell_unseen(Time now);
   [[nodiscard]] std::string host_of(const std::string& ticket) const;
-  void send_next_part();
   void on_rejected(const std::string& why, Time now);
   void note_rejection(const std::string& what, const std::string& why, Time now);
   void end_job();
   void read_again();
-  void drop_pending();
   // While nodes are missing, the leader looks twice for other jobs on this store: the missing nodes
   // may have been started with another id.
   [[nodiscard]] std::optional<Time> next_look() const;
@@ -106,13 +106,12 @@ class Leader {
   const Succession succession_;
   const LeaderDocument before_;
 
-  WatchId watch_ = 0;
+  Reign reign_;
+  JobWatch watch_;
+  DecisionWriter writer_;
   WatchId look_ = 0;  // at all jobs of the store; 0: not looking
   std::optional<Time> looked_at_;
-  bool looked_away_ = false;  // the link was lost since the last snapshot
-  int planned_ = 0;           // the last round that this leader has begun, or tried to; 0: none yet
-  bool current_ = false;      // a snapshot has come, and no change was missed since
-  bool deposed_ = false;
+  int planned_ = 0;  // the last round that this leader has begun, or tried to; 0: none yet
   std::string disagreement_;
   std::unique_ptr<State> state_;
   bool began_ = false;  // a snapshot has come
@@ -123,15 +122,9 @@ class Leader {
     std::string why;  // as far as it is known
   };
   std::map<std::string, Unseen> unseen_;
-  bool new_facts_ = false;           // some nodes' were not compared yet
-  std::optional<Decision> pending_;  // sent to the store, not answered yet
-  std::deque<Transaction> parts_;    // of it, to be sent one after the other
-  bool partly_written_ = false;      // the store has taken some of them
-  RequestId request_ = 0;            // the last part that was sent; 0: it was answered
+  bool new_facts_ = false;  // some nodes' were not compared yet
   std::size_t most_writes_ = kMaxWrites;
   Rejections rejections_;
-  RequestId last_word_ = 0;  // the request to end the job for them
-  bool ended_ = false;       // it was granted
 };
 
 }  // namespace drun::rendezvous
