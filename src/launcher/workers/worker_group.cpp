@@ -158,7 +158,6 @@ std::optional<LaunchError> WorkerGroup::launch_worker(const RoundLaunch& launch,
 
 void WorkerGroup::go_idle() {
   state_ = State::Idle;
-  stop_over_ = false;
   refused_.clear();
   if (services_.ranks != nullptr) services_.ranks->end();
   if (services_.peers != nullptr) services_.peers->let_go();
@@ -198,7 +197,7 @@ GroupNews WorkerGroup::stop(bool immediately, Time now) {
   call_off();
   if (state_ == State::Idle) {
     news.stopped = true;
-  } else if (stop_over_) {
+  } else if (state_ == State::Stopped) {
     // All are gone. Who is in a hurry does not wait for what they have left behind.
     if (immediately && report_ && !report_->remains) report_->remains.emplace();
     report_failure(news, now, true);
@@ -222,7 +221,7 @@ GroupNews WorkerGroup::abandon(Time now) {
     report_->remains.emplace();
     report_failure(news, now, true);
   }
-  news.stopped = state_ == State::Stopping;
+  news.stopped = stopping();
   go_idle();
   return news;
 }
@@ -275,9 +274,9 @@ GroupNews WorkerGroup::on(const process::Exited& exited, Time now) {
 
 GroupNews WorkerGroup::on(const process::Stopped& stopped, Time now) {
   GroupNews news;
-  if (state_ != State::Stopping) return news;
+  if (!stopping()) return news;
   last_stop_.processes_killed += stopped.killed;
-  stop_over_ = true;
+  state_ = State::Stopped;
   report_failure(news, now, true);
   end_stop(news);
   return news;
@@ -285,7 +284,7 @@ GroupNews WorkerGroup::on(const process::Stopped& stopped, Time now) {
 
 // Whoever hears that all have stopped must have heard why.
 void WorkerGroup::end_stop(GroupNews& news) {
-  if (!stop_over_ || report_) return;
+  if (state_ != State::Stopped || report_) return;
   output_.drain(kDrainLimit);
   go_idle();
   news.stopped = true;
@@ -315,11 +314,11 @@ GroupNews WorkerGroup::on_end(process::WorkerId id, WorkerEnd end, std::string c
   worker->ended = now;
   worker->end = end;
   worker->cause = std::move(cause);
-  const bool stopping = state_ == State::Stopping;
-  if (services_.watch != nullptr) services_.watch->on_ended(assignment_, *worker, stopping);
+  const bool is_stopping = stopping();
+  if (services_.watch != nullptr) services_.watch->on_ended(assignment_, *worker, is_stopping);
   // A process that ends after its round was stuck in the kernel: nobody waits for it any more.
   if (state_ != State::Idle)
-    failures_.on_end(id, end, stopping ? std::optional(stop_signal_) : std::nullopt, now);
+    failures_.on_end(id, end, is_stopping ? std::optional(stop_signal_) : std::nullopt, now);
   if (failures_.first() == id) on_first_failure(id, now);
   if (--not_ended_ > 0) return news;
   news.succeeded = state_ == State::Running && !failures_.first();
@@ -327,7 +326,7 @@ GroupNews WorkerGroup::on_end(process::WorkerId id, WorkerEnd end, std::string c
   // A shell's background jobs ignore SIGINT and SIGQUIT: processes that outlive the workers are
   // asked again.
   const bool as_told = !spec_.stop_signal && (stop_signal_ == SIGINT || stop_signal_ == SIGQUIT);
-  if (stopping && as_told) processes_.stop(SIGTERM, spec_.shutdown_timeout);
+  if (is_stopping && as_told) processes_.stop(SIGTERM, spec_.shutdown_timeout);
   return news;
 }
 

@@ -74,10 +74,12 @@ class WorkerGroup {
   [[nodiscard]] bool idle() const { return state_ == State::Idle; }
   // They were asked for, and nothing has begun to end them.
   [[nodiscard]] bool running() const { return state_ == State::Running; }
-  [[nodiscard]] bool stopping() const { return state_ == State::Stopping; }
+  [[nodiscard]] bool stopping() const {
+    return state_ == State::Stopping || state_ == State::Stopped;
+  }
   // Whether the guardian has been asked for some, and has not ended all.
   [[nodiscard]] bool has_workers() const {
-    return state_ == State::Running || (state_ == State::Stopping && !stop_over_);
+    return state_ == State::Running || state_ == State::Stopping;
   }
   // All of the round have been started.
   [[nodiscard]] bool all_started() const { return has_workers() && not_started_ == 0; }
@@ -105,7 +107,8 @@ class WorkerGroup {
     Idle,
     Preparing,  // the file systems and the other nodes are asked; no worker was started
     Running,
-    Stopping
+    Stopping,
+    Stopped  // all are gone; the others are told after the failure
   };
   // Failures that are reported as soon as it is known what the workers left behind.
   struct Report {
@@ -165,7 +168,6 @@ class WorkerGroup {
   RoundFailures failures_;
   std::int64_t failure_time_ms_ = 0;  // of the first one
   std::optional<Report> report_;      // the next one
-  bool stop_over_ = false;            // all are gone; the others are told after the failure
   process::WorkerId next_id_ = 1;
   std::size_t not_started_ = 0;
   std::size_t not_ended_ = 0;
