@@ -10,23 +10,23 @@ std::size_t HostRoll::count(Phase phase) const {
 }
 
 bool HostRoll::over() const {
-  return given_up_ || (begun_ && count(Phase::Running) == 0);
+  return state_ == State::GivenUp || (begun() && count(Phase::Running) == 0);
 }
 
 HostRoll::Step HostRoll::on_ready(std::size_t host) {
   if (phases_[host] != Phase::Starting) return Step::None;
-  phases_[host] = begun_ ? Phase::Running : Phase::Ready;
-  return begun_ ? Step::Join : settle();
+  phases_[host] = begun() ? Phase::Running : Phase::Ready;
+  return begun() ? Step::Join : settle();
 }
 
 // The job begins once, when the last host has answered.
 HostRoll::Step HostRoll::settle() {
-  if (begun_ || given_up_ || count(Phase::Starting) > 0) return Step::None;
+  if (state_ != State::Gathering || count(Phase::Starting) > 0) return Step::None;
   if (static_cast<int>(count(Phase::Ready)) < min_nodes_) {
-    given_up_ = true;
+    state_ = State::GivenUp;
     return Step::GiveUp;
   }
-  begun_ = true;
+  state_ = State::Begun;
   std::replace(phases_.begin(), phases_.end(), Phase::Ready, Phase::Running);
   return Step::Begin;
 }
@@ -34,14 +34,14 @@ HostRoll::Step HostRoll::settle() {
 HostRoll::Step HostRoll::on_failed(std::size_t host) {
   if (phases_[host] == Phase::Gone) return Step::None;
   phases_[host] = Phase::Gone;
-  if (!begun_) return settle();
+  if (!begun()) return settle();
   const std::size_t left = count(Phase::Running);
   // An agent that loses its starter is told to end, and may tell the others before this is heard
   // of.
   const bool by_its_end = outcome_ == exit_code_of_signal(SIGTERM);
-  const bool known = (outcome_ && !by_its_end) || stopped_by_ != 0 || too_few_;
+  const bool known = (outcome_ && !by_its_end) || stopped_by_ != 0 || state_ == State::TooFew;
   if (known || left >= static_cast<std::size_t>(min_nodes_)) return Step::None;
-  too_few_ = true;
+  state_ = State::TooFew;
   return left > 0 ? Step::StopOthers : Step::None;
 }
 
@@ -59,22 +59,22 @@ HostRoll::Step HostRoll::on_ended(std::size_t host, int code) {
 }
 
 bool HostRoll::may_return(std::size_t host) const {
-  return begun_ && !given_up_ && !too_few_ && stopped_by_ == 0 && !outcome_ &&
-         phases_[host] == Phase::Gone && !ended_[host] &&
-         count(Phase::Running) >= static_cast<std::size_t>(min_nodes_);
+  return state_ == State::Begun && stopped_by_ == 0 && !outcome_ && phases_[host] == Phase::Gone &&
+         !ended_[host] && count(Phase::Running) >= static_cast<std::size_t>(min_nodes_);
 }
 
 HostRoll::Step HostRoll::on_stop(int signal) {
   stopped_by_ = signal;
-  if (begun_ || given_up_) return Step::None;
-  given_up_ = true;
+  if (state_ != State::Gathering) return Step::None;
+  state_ = State::GivenUp;
   return Step::GiveUp;
 }
 
 int HostRoll::exit_code() const {
   if (succeeded()) return 0;
   // One that has only been stopped, because others were lost, does not know the job's.
-  const bool knows = outcome_ && (!too_few_ || *outcome_ != exit_code_of_signal(SIGTERM));
+  const bool knows =
+      outcome_ && (state_ != State::TooFew || *outcome_ != exit_code_of_signal(SIGTERM));
   if (knows) return *outcome_;
   if (stopped_by_ != 0) return exit_code_of_signal(stopped_by_);
   return kDrunFailed;

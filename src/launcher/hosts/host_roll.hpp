@@ -13,6 +13,13 @@ namespace drun::launcher::hosts {
 
 class HostRoll {
  public:
+  enum class State {
+    Gathering,  // not all have answered
+    Begun,
+    TooFew,  // the others were stopped, because one was lost
+    GivenUp  // nothing was started
+  };
+
   // `min_nodes` of the hosts make a job.
   HostRoll(std::size_t hosts, int min_nodes)
       : phases_(hosts, Phase::Starting), min_nodes_(min_nodes), ended_(hosts) {}
@@ -39,7 +46,8 @@ class HostRoll {
   // drun was told to stop.
   [[nodiscard]] Step on_stop(int signal);
 
-  [[nodiscard]] bool begun() const { return begun_; }
+  [[nodiscard]] State state() const { return state_; }
+  [[nodiscard]] bool begun() const { return state_ == State::Begun || state_ == State::TooFew; }
   [[nodiscard]] bool is_gone(std::size_t host) const { return phases_[host] == Phase::Gone; }
   // No agent runs any more, and none will.
   [[nodiscard]] bool over() const;
@@ -55,9 +63,7 @@ class HostRoll {
 
   std::vector<Phase> phases_;
   const int min_nodes_;
-  bool begun_ = false;
-  bool given_up_ = false;
-  bool too_few_ = false;     // the others were stopped, because one was lost
+  State state_ = State::Gathering;
   int stopped_by_ = 0;       // a signal
   std::vector<bool> ended_;  // an agent there gave an exit code
   int successes_ = 0;

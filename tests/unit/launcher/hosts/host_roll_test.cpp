@@ -2,13 +2,190 @@
 #include "launcher/hosts/host_roll.hpp"
 
 #include <csignal>
+#include <string>
+#include <utility>
+#include <vector>
 
 #include <gtest/gtest.h>
+
+#include "support/state_table.hpp"
 
 namespace drun::launcher::hosts {
 namespace {
 
 using Step = HostRoll::Step;
+
+// Three hosts, of which two make a job.
+class RollMachine {
+ public:
+  HostRoll roll{3, 2};
+
+  void take(Step step) {
+    constexpr const char* kSteps[] = {"",      "begin",   "join",       "give up",
+                                      "hurry", "outlast", "stop others"};
+    if (step != Step::None) did_ += std::string(", ") + kSteps[static_cast<int>(step)];
+  }
+  // As the starter does.
+  void retry(std::size_t host) {
+    if (!roll.may_return(host)) return;
+    roll.on_retry(host);
+    did_ += ", is tried again";
+  }
+  [[nodiscard]] std::string state() const {
+    constexpr const char* kNames[] = {"Gathering", "Begun", "TooFew", "GivenUp"};
+    return kNames[static_cast<int>(roll.state())];
+  }
+  std::string news() {
+    std::string is = state();
+    for (std::size_t host = 0; host < 3; ++host)
+      if (roll.is_gone(host)) is += std::string(" -") + static_cast<char>('a' + host);
+    if (roll.over()) is += ", over";
+    return news_(is + " " + std::to_string(roll.exit_code()), std::exchange(did_, ""));
+  }
+
+ private:
+  std::string did_;
+  test::News news_;
+};
+
+const test::TableEvents<RollMachine> kEvents = {
+    {"a ready", [](RollMachine& m) { m.take(m.roll.on_ready(0)); }},
+    {"b ready", [](RollMachine& m) { m.take(m.roll.on_ready(1)); }},
+    {"c ready", [](RollMachine& m) { m.take(m.roll.on_ready(2)); }},
+    {"a failed", [](RollMachine& m) { m.take(m.roll.on_failed(0)); }},
+    {"b failed", [](RollMachine& m) { m.take(m.roll.on_failed(1)); }},
+    {"c failed", [](RollMachine& m) { m.take(m.roll.on_failed(2)); }},
+    {"a ended with 0", [](RollMachine& m) { m.take(m.roll.on_ended(0, 0)); }},
+    {"a ended with 7", [](RollMachine& m) { m.take(m.roll.on_ended(0, 7)); }},
+    {"a ended with 143", [](RollMachine& m) { m.take(m.roll.on_ended(0, 143)); }},
+    {"b ended with 0", [](RollMachine& m) { m.take(m.roll.on_ended(1, 0)); }},
+    {"c ended with 0", [](RollMachine& m) { m.take(m.roll.on_ended(2, 0)); }},
+    {"c once more", [](RollMachine& m) { m.retry(2); }},
+    {"SIGINT", [](RollMachine& m) { m.take(m.roll.on_stop(SIGINT)); }}};
+
+const test::Way kAll = {"a ready", "b ready", "c ready"};
+
+test::Way all_and(const test::Way& more) {
+  test::Way way = kAll;
+  way.insert(way.end(), more.begin(), more.end());
+  return way;
+}
+
+const std::vector<test::StateRow> kTable = {
+    {"Gathering", {}, R"(
+  a failed -> Gathering -a 125
+  b failed -> Gathering -b 125
+  c failed -> Gathering -c 125
+  a ended with 0 -> Gathering -a 0
+  a ended with 7 -> Gathering -a 7
+  a ended with 143 -> Gathering -a 143
+  b ended with 0 -> Gathering -b 0
+  c ended with 0 -> Gathering -c 0
+  SIGINT -> GivenUp, over 130, give up
+  a ready; b ready; c ready; c once more -> nothing
+)"},
+    {"Gathering, c is awaited", {"a ready", "b ready"}, R"(
+  c ready -> Begun 125, begin
+  a failed -> Gathering -a 125
+  b failed -> Gathering -b 125
+  c failed -> Begun -c 125, begin
+  a ended with 0 -> Gathering -a 0
+  a ended with 7 -> Gathering -a 7
+  a ended with 143 -> Gathering -a 143
+  b ended with 0 -> Gathering -b 0
+  c ended with 0 -> Gathering -c 0
+  SIGINT -> GivenUp, over 130, give up
+  a ready; b ready; c once more -> nothing
+)"},
+    {"Gathering, c is awaited, and a has failed", {"b ready", "a failed"}, R"(
+  c ready -> Begun -a 125, begin
+  b failed -> Gathering -a -b 125
+  c failed -> GivenUp -a -c, over 125, give up
+  b ended with 0 -> Gathering -a -b 0
+  c ended with 0 -> Gathering -a -c 0
+  SIGINT -> GivenUp -a, over 130, give up
+  a ready; b ready; a failed; a ended with 0; a ended with 7; a ended with 143; c once more ->
+      nothing
+)"},
+    {"Begun", kAll, R"(
+  a failed -> Begun -a 125
+  b failed -> Begun -b 125
+  c failed -> Begun -c 125
+  a ended with 0 -> Begun -a 0
+  a ended with 7 -> Begun -a 7
+  a ended with 143 -> Begun -a 143
+  b ended with 0 -> Begun -b 0
+  c ended with 0 -> Begun -c 0
+  SIGINT -> Begun 130
+  a ready; b ready; c ready; c once more -> nothing
+)"},
+    {"Begun, without c", {"a ready", "b ready", "c failed"}, R"(
+  a failed -> TooFew -a -c 125, stop others
+  b failed -> TooFew -b -c 125, stop others
+  a ended with 0 -> Begun -a -c 0
+  a ended with 7 -> Begun -a -c 7, hurry
+  a ended with 143 -> Begun -a -c 143, hurry
+  b ended with 0 -> Begun -b -c 0
+  c once more -> Begun 125, is tried again
+  SIGINT -> Begun -c 130
+  a ready; b ready; c ready; c failed; c ended with 0 -> nothing
+)"},
+    {"Begun, and c is tried again", {"a ready", "b ready", "c failed", "c once more"}, R"(
+  c ready -> Begun 125, join
+  a failed -> TooFew -a 125, stop others
+  b failed -> TooFew -b 125, stop others
+  c failed -> Begun -c 125
+  a ended with 0 -> Begun -a 0
+  a ended with 7 -> Begun -a 7, hurry
+  a ended with 143 -> Begun -a 143, hurry
+  b ended with 0 -> Begun -b 0
+  c ended with 0 -> Begun -c 0
+  SIGINT -> Begun 130
+  a ready; b ready; c once more -> nothing
+)"},
+    {"Begun, and a node has succeeded", all_and({"b ended with 0"}), R"(
+  a failed -> Begun -a -b 0
+  c failed -> Begun -b -c 0
+  a ended with 0 -> Begun -a -b 0, outlast
+  a ended with 7 -> Begun -a -b 7, hurry
+  a ended with 143 -> Begun -a -b 143, hurry
+  c ended with 0 -> Begun -b -c 0, outlast
+  a ready; b ready; c ready; b failed; b ended with 0; c once more; SIGINT -> nothing
+)"},
+    {"Begun, and the job has failed", all_and({"a ended with 7"}), R"(
+  b failed; b ended with 0 -> Begun -a -b 7
+  c failed; c ended with 0 -> Begun -a -c 7
+  a ready; b ready; c ready; a failed; a ended with 0; a ended with 7; a ended with 143; c once
+      more; SIGINT -> nothing
+)"},
+    {"Begun, and was told to stop", all_and({"SIGINT"}), R"(
+  a failed -> Begun -a 130
+  b failed -> Begun -b 130
+  c failed -> Begun -c 130
+  a ended with 0 -> Begun -a 0
+  a ended with 7 -> Begun -a 7
+  a ended with 143 -> Begun -a 143
+  b ended with 0 -> Begun -b 0
+  c ended with 0 -> Begun -c 0
+  a ready; b ready; c ready; c once more; SIGINT -> nothing
+)"},
+    {"TooFew", all_and({"c failed", "b failed"}), R"(
+  a failed; a ended with 143 -> TooFew -a -b -c, over 125
+  a ended with 0 -> TooFew -a -b -c, over 0
+  a ended with 7 -> TooFew -a -b -c, over 7
+  SIGINT -> TooFew -b -c 130
+  a ready; b ready; c ready; b failed; c failed; b ended with 0; c ended with 0; c once more ->
+      nothing
+)"},
+    {"GivenUp", {"a failed", "b failed", "c failed"}, R"(
+  SIGINT -> GivenUp -a -b -c, over 130
+  a ready; b ready; c ready; a failed; b failed; c failed; a ended with 0; a ended with 7; a
+      ended with 143; b ended with 0; c ended with 0; c once more -> nothing
+)"}};
+
+TEST(HostRollTest, DoesInEveryStateWhatTheTableSays) {
+  test::expect_table(kEvents, kTable, {"Gathering", "Begun", "TooFew", "GivenUp"});
+}
 
 HostRoll begun(std::size_t hosts, int min_nodes) {
   HostRoll roll(hosts, min_nodes);
