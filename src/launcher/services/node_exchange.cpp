@@ -9,6 +9,7 @@
 
 #include "base/log.hpp"
 #include "drun/store/async_client.hpp"
+#include "launcher/services/exchange_keys.hpp"
 
 namespace drun::launcher {
 namespace {
@@ -28,9 +29,7 @@ class NodeExchange::Impl : public std::enable_shared_from_this<Impl> {
        std::string purpose)
       : io_(io),
         place_{assignment.master_address, assignment.master_port},
-        group_rank_(assignment.group_rank),
-        nodes_(assignment.group_world_size),
-        kind_(std::move(kind)),
+        keys_{std::move(kind), assignment.group_rank, assignment.group_world_size},
         purpose_(std::move(purpose)),
         retry_(io) {}
 
@@ -38,17 +37,13 @@ class NodeExchange::Impl : public std::enable_shared_from_this<Impl> {
     number_ = number;
     text_ = std::move(text);
     done_ = std::move(done);
-    if (nodes_ > 1) return attempt();
+    if (keys_.nodes > 1) return attempt();
     asio::post(io_, [weak = weak_from_this()] {
       if (const auto self = weak.lock()) self->done_({self->text_});
     });
   }
 
  private:
-  std::string key(int number, int group_rank) const {
-    return "drun/" + kind_ + "/" + std::to_string(number) + "/" + std::to_string(group_rank);
-  }
-
   // Nothing is lost by doing it again.
   void attempt() {
     if (store_ && store_->connected()) return tell_and_hear();
@@ -60,14 +55,10 @@ class NodeExchange::Impl : public std::enable_shared_from_this<Impl> {
   }
 
   void tell_and_hear() {
-    store_->set(key(number_, group_rank_), text_, nullptr);
-    // Who is in this exchange has done with the one before.
-    if (number_ > 0) store_->delete_key(key(number_ - 1, group_rank_), nullptr);
-    std::vector<std::string> keys;
-    for (int group_rank = 0; group_rank < nodes_; ++group_rank)
-      keys.push_back(key(number_, group_rank));
+    store_->set(keys_.own(number_), text_, nullptr);
+    if (const auto done_with = keys_.done_with(number_)) store_->delete_key(*done_with, nullptr);
     store_->multi_get(
-        keys,
+        keys_.all(number_),
         [this](const Result<std::vector<std::string>>& texts) {
           if (!texts) return retry(texts.error());
           said_ = false;
@@ -90,9 +81,7 @@ class NodeExchange::Impl : public std::enable_shared_from_this<Impl> {
 
   asio::io_context& io_;
   const Endpoint place_;
-  const int group_rank_;
-  const int nodes_;
-  const std::string kind_;
+  const ExchangeKeys keys_;
   const std::string purpose_;
   asio::steady_timer retry_;
   std::optional<store::AsyncClient> store_;

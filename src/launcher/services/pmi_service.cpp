@@ -3,7 +3,6 @@
 #include <sys/socket.h>
 
 #include <array>
-#include <cctype>
 #include <cerrno>
 #include <system_error>
 #include <utility>
@@ -15,24 +14,9 @@
 #include "base/log.hpp"
 #include "launcher/pmi/pmi_node.hpp"
 #include "launcher/services/node_exchange.hpp"
+#include "launcher/services/pmi_space.hpp"
 
 namespace drun::launcher {
-namespace {
-
-// The name of the round's pairs: programs of several jobs may meet on a machine, and use it for
-// names of their own.
-std::string space_name(const std::string& run_id, const rendezvous::Assignment& assignment) {
-  std::string result = "drun_" + run_id + "_" + assignment.master_address + "_" +
-                       std::to_string(assignment.master_port) + "_" +
-                       std::to_string(assignment.round);
-  for (char& each : result)
-    if (std::isalnum(static_cast<unsigned char>(each)) == 0) each = '_';
-  constexpr std::size_t kLongest = pmi::kLongestSpace / 2;
-  return result.size() > kLongest ? result.substr(result.size() - kLongest) : result;
-}
-
-}  // namespace
-
 class PmiService::Round : public std::enable_shared_from_this<Round> {
  public:
   Round(asio::io_context& io, const rendezvous::Assignment& assignment, pmi::World world,
@@ -171,7 +155,7 @@ PmiService::~PmiService() = default;
 
 void PmiService::begin(const rendezvous::Assignment& assignment, int workers) {
   pmi::World world;
-  world.space = space_name(run_id_, assignment);
+  world.space = pmi_space(run_id_, assignment);
   world.local_size = workers;
   world.world_size = assignment.world_size;
   world.nodes = assignment.group_world_size;

@@ -32,7 +32,6 @@
 #include "base/pidfd.hpp"
 #include "base/pipe.hpp"
 #include "base/random_bytes.hpp"
-#include "base/split.hpp"
 #include "base/whole_number.hpp"
 #include "drun/version.hpp"
 #include "launcher/hosts/edge_wire.hpp"
@@ -41,6 +40,8 @@
 #include "launcher/signals/agent_signals.hpp"
 #include "launcher/starter/frame_link.hpp"
 #include "launcher/starter/limbs.hpp"
+#include "launcher/starter/login_environment.hpp"
+#include "launcher/starter/remote_end_fsm.hpp"
 
 namespace drun::launcher {
 namespace {
@@ -51,24 +52,6 @@ using std::chrono::milliseconds;
 
 constexpr milliseconds kLastOutput{1'000};  // of an agent that has ended
 constexpr std::size_t kSecret = 20;         // letters and digits
-
-// SSH_CONNECTION is "client port server port".
-std::string address_reached_by(const std::vector<std::string>& environment) {
-  const std::string connection = environment_variable(environment, "SSH_CONNECTION").value_or("");
-  std::string_view rest = connection;
-  take_until(rest, ' ');
-  take_until(rest, ' ');
-  return std::string(take_until(rest, ' '));
-}
-
-// `over` wins.
-std::vector<std::string> merged(const std::vector<std::string>& under,
-                                const std::vector<std::string>& over) {
-  std::vector<std::string> result = over;
-  for (const std::string& entry : under)
-    if (!environment_variable(over, entry.substr(0, entry.find('=')))) result.push_back(entry);
-  return result;
-}
 
 class RemoteEnd {
  public:
@@ -117,7 +100,7 @@ class RemoteEnd {
     signals_.async_wait([this](asio::error_code error, int signal) {
       if (error) return;
       await_signal();  // first: what follows may end all waiting
-      if (running()) {
+      if (fsm_.running()) {
         tell_agent(signal);
       } else {
         on_starter_gone();  // whoever sends this ends the session
@@ -128,7 +111,7 @@ class RemoteEnd {
   void on_frame(const Frame& frame) {
     if (frame.type == FrameType::Branch) return on_branch(frame);
     if (frame.host != own_) return limbs_.send(frame);
-    if (frame.type == FrameType::Order && agent_ == 0) return on_order(frame.payload);
+    if (frame.type == FrameType::Order && fsm_.takes_order()) return on_order(frame.payload);
     if (frame.type == FrameType::Taken) return on_taken(streams_[0], frame.payload);
     if (frame.type == FrameType::ErrorTaken) return on_taken(streams_[1], frame.payload);
     const auto signal = whole_number<int>(frame.payload);
@@ -161,7 +144,7 @@ class RemoteEnd {
     words_ = hosts::WordsReader(hosts::word_marks(secret));
     std::vector<std::string> set = order.environment;
     set.insert(set.begin(), std::string(hosts::kWordsVariable) + "=" + secret);
-    const std::vector<std::string> environment = merged(environment_, set);
+    const std::vector<std::string> environment = merged_environment(environment_, set);
     const std::vector<char*> variables = argv_of(environment);
     const std::vector<char*> arguments = argv_of(order.arguments);
     std::array<FileDescriptor, 2> ends;
@@ -174,10 +157,7 @@ class RemoteEnd {
     const FileDescriptor nothing(::open("/dev/null", O_RDONLY | O_CLOEXEC));
     const pid_t parent = ::getpid();
     agent_ = ::fork();
-    if (agent_ < 0) {
-      agent_ = 0;
-      return fail("fork: " + std::generic_category().message(errno));
-    }
+    if (agent_ < 0) return fail("fork: " + std::generic_category().message(errno));
     if (agent_ == 0) {
       // Whatever ends this process ends the agent, which then ends its workers.
       ::prctl(PR_SET_PDEATHSIG, SIGTERM);
@@ -194,6 +174,7 @@ class RemoteEnd {
       ::execve("/proc/self/exe", arguments.data(), variables.data());
       std::_Exit(kCannotRun);
     }
+    fsm_.on_agent_started();
     watch_agent();
   }
 
@@ -217,10 +198,8 @@ class RemoteEnd {
     });
   }
 
-  // The agent is not read faster than the starter takes it. What it leaves behind is little, and
-  // its end is to be heard of also if nobody takes anything.
   void read(AgentStream& stream) {
-    stream.waits = stream.on_its_way >= hosts::kOutputWindow && running() && !starter_gone_;
+    stream.waits = stream.on_its_way >= hosts::kOutputWindow && fsm_.holds_output_back();
     if (stream.waits) return;
     stream.source.async_read_some(asio::buffer(stream.buffer),
                                   [this, &stream](asio::error_code error, std::size_t size) {
@@ -257,7 +236,7 @@ class RemoteEnd {
 
   void on_agent_ended(const process::ExitStatus& status) {
     status_ = status;
-    ended_ = true;
+    fsm_.on_agent_ended();
     for (AgentStream& stream : streams_)
       read_on(stream);
     limit_.expires_after(kLastOutput);  // of what the agent left behind nobody waits for the end
@@ -271,7 +250,7 @@ class RemoteEnd {
   }
 
   void tell_end() {
-    if (!ended_ || !streams_[0].over || !streams_[1].over || std::exchange(told_, true)) return;
+    if (!streams_[0].over || !streams_[1].over || !fsm_.on_output_read()) return;
     limit_.cancel();
     pass_on(streams_[1], words_.rest());
     if (status_.signal != 0) {  // which tells nothing of the job
@@ -284,11 +263,11 @@ class RemoteEnd {
   }
 
   void on_starter_gone() {
-    if (std::exchange(starter_gone_, true)) return;
+    if (!fsm_.on_starter_gone()) return;
     link_.end();
     limbs_.close();
     end_if_alone();
-    if (!running()) return;
+    if (!fsm_.running()) return;
     for (AgentStream& stream : streams_)
       read_on(stream);
     tell_agent(SIGTERM);
@@ -299,14 +278,13 @@ class RemoteEnd {
   }
 
   void tell_agent(int signal) const {
-    if (!running()) return;
+    if (!fsm_.running()) return;
     ::kill(agent_, signal);
     ::kill(agent_, SIGCONT);  // one that was stopped could not act on it
   }
-  [[nodiscard]] bool running() const { return agent_ > 0 && !ended_; }
 
   void end_if_alone() {
-    if (!starter_gone_ || (agent_ > 0 && !told_) || !limbs_.idle()) return;
+    if (!fsm_.over() || !limbs_.idle()) return;
     limit_.cancel();
     link_.end();
     asio::error_code ignored;
@@ -328,12 +306,10 @@ class RemoteEnd {
   FrameLink link_;
   Limbs limbs_;
   std::uint32_t own_ = 0;  // this host's number
-  pid_t agent_ = 0;        // 0: there is none
+  RemoteEndFsm fsm_;
+  pid_t agent_ = 0;  // once it was started
   milliseconds grace_{30'000};
   process::ExitStatus status_;
-  bool ended_ = false;  // the agent has
-  bool told_ = false;
-  bool starter_gone_ = false;
 };
 
 }  // namespace
