@@ -1,5 +1,5 @@
-// Reading a JSON object that is not trusted, field by field. For documents.cpp alone: it keeps
-// nlohmann's header out of all others.
+// Reading a JSON object that is not trusted, field by field. For the sources that encode and
+// decode documents: it keeps nlohmann's header out of all others.
 #pragma once
 
 #include <algorithm>
