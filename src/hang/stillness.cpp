@@ -114,8 +114,9 @@ bool seems_still(const RankLook& before, const RankLook& now, milliseconds elaps
 Finding compare(const RankLook& before, const RankLook& now, milliseconds elapsed) {
   if (auto finding = compare_processes(before, now, elapsed)) return *finding;
   if (!now.opaque.empty()) return nobody_knows(now.opaque);
-  if (!now.network_bytes || !before.network_bytes)
-    return nobody_knows("its connections are not known");
+  if (!now.network_bytes) return nobody_knows("its connections are not known");
+  // They are read only where all else is still.
+  if (!before.network_bytes) return nobody_knows("it was busy, or used more memory, before");
   if (*now.network_bytes != *before.network_bytes)
     return makes_progress("something came or went by a connection");
   return {Activity::Waits, "all of its threads sleep"};

@@ -44,7 +44,17 @@ std::optional<pid_t> awaited(pid_t pid, const RankLook& rank) {
   return child && rank.processes.contains(*child) ? child : std::nullopt;
 }
 
+bool is_stopped(pid_t pid) {
+  const auto stat = read_small_file(proc_file(pid, "stat"));
+  return stat && stat_from_state(*stat).starts_with('T');
+}
+
 }  // namespace
+
+std::string WaitPlace::text(bool several) const {
+  if (stopped) return several ? "are stopped by a signal" : "is stopped by a signal";
+  return (several ? "wait in " : "waits in ") + (call.empty() ? "an unknown place" : call);
+}
 
 WaitPlace wait_place(pid_t pid, const RankLook& rank, Connections& connections) {
   for (std::size_t steps = 0; steps < rank.processes.size(); ++steps) {
@@ -53,6 +63,8 @@ WaitPlace wait_place(pid_t pid, const RankLook& rank, Connections& connections) 
     pid = *child;
   }
   WaitPlace found;
+  found.stopped = is_stopped(pid);
+  if (found.stopped) return found;
   std::string& text = found.call;
   const auto call = call_of(pid);
   if (call && call->name.empty()) {

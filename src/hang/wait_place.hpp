@@ -12,9 +12,11 @@
 namespace drun::hang {
 
 struct WaitPlace {
-  std::string call;  // "recvfrom (wait_woken)"; empty: the kernel does not say
-  std::string file;  // " from 10.0.0.1:29500" or " of /nfs/data"; empty: of none
-  [[nodiscard]] std::string text() const { return call.empty() ? "an unknown place" : call; }
+  std::string call;      // "recvfrom (wait_woken)"; empty: the kernel does not say
+  std::string file{};    // " from 10.0.0.1:29500" or " of /nfs/data"; empty: of none
+  bool stopped = false;  // by a signal; then the rest is empty
+  // "waits in recvfrom (wait_woken)", "wait in ..." of several; without the file.
+  [[nodiscard]] std::string text(bool several = false) const;
   bool operator==(const WaitPlace&) const = default;
 };
 

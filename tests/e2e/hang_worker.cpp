@@ -1,6 +1,7 @@
 // A worker that hangs where it is told to: "hang_worker MODE...", rank N in the N-th mode, the last
 // one for all others. Says "ready" when it is about to.
 #include <sys/socket.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include <array>
@@ -70,6 +71,28 @@ HANGS void hang_in_a_thread() {
   other.join();
 }
 
+// More than are looked at.
+HANGS void hang_in_many_threads() {
+  for (int i = 0; i < 450; ++i)
+    std::thread([] { ::pause(); }).detach();
+  hang_in_a_sleep();
+}
+
+HANGS void hang_in_a_recursion(int depth) {
+  if (depth > 0) {
+    hang_in_a_recursion(depth - 1);
+  } else {
+    say_ready();
+    ::sleep(1'000'000);
+  }
+  __asm__ volatile("");  // it is no loop
+}
+
+HANGS void hang_without_a_main_thread() {
+  std::thread(hang_in_a_recv).detach();
+  ::syscall(SYS_exit, 0);
+}
+
 HANGS void hang_in_a_child() {
   if (::fork() == 0) hang_in_a_recv();
   for (;;)
@@ -95,6 +118,9 @@ int main(int argc, char** argv) {
   if (mode == "loop") hang_in_a_loop();
   if (mode == "thread") hang_in_a_thread();
   if (mode == "child") hang_in_a_child();
+  if (mode == "threads") hang_in_many_threads();
+  if (mode == "recursion") hang_in_a_recursion(1'000);
+  if (mode == "ended") hang_without_a_main_thread();
   if (mode == "template") hang::in_a_template(1);
   if (mode.starts_with("/")) hang_in_a_read(mode.c_str());
   hang_in_a_sleep();

@@ -88,6 +88,15 @@ TEST_F(StacksDrunTest, ShowsOtherThreadsAndChildren) {
                              HasSubstr("    hang_in_a_recv (hang_worker)\n")));
 }
 
+TEST_F(StacksDrunTest, SaysWhatItLeavesOut) {
+  DrunProcess job(job_of(3, {"threads", "recursion", "ended"}));
+  ASSERT_TRUE(wait_until_ready(job, 3));
+  const Finished said = stacks_with("hang_in_a_recv", {"--all"});
+  EXPECT_THAT(said.out,
+              AllOf(HasSubstr("rank 0: of 451 threads of a process the first 400 were"),
+                    HasSubstr("    ...\n"), HasSubstr("it has ended, and other threads go on")));
+}
+
 // Else all ranks of such a job look the same, and the odd one is not seen.
 TEST_F(StacksDrunTest, TheProgramOfAShellIsShownAndNotTheShell) {
   const std::string script = "'" + places::program("hang_worker") + "' sleep recv sleep; exit 1";

@@ -41,6 +41,7 @@ struct Seen {
   pid_t pid = 0;
   bool own = false;
   std::vector<pid_t> threads;
+  std::size_t all_threads = 0;
   std::vector<stacks::Sample> samples;  // as `threads`
 };
 
@@ -51,6 +52,7 @@ Seen see(const LookRequest::Worker& worker, pid_t program, pid_t pid, int number
   seen.pid = pid;
   seen.own = is_own_process(pid);
   seen.threads = threads_of(pid);
+  seen.all_threads = seen.threads.size();
   if (seen.threads.size() > kMostThreads) seen.threads.resize(kMostThreads);
   for (const pid_t thread : seen.threads) {
     ThreadFacts facts = facts_of(pid, thread);
@@ -69,10 +71,18 @@ Seen see(const LookRequest::Worker& worker, pid_t program, pid_t pid, int number
   return seen;
 }
 
+// If a tool hangs, there is time left for the native stacks.
+Clock::time_point half_way(Clock::time_point deadline) {
+  const auto now = Clock::now();
+  return now + (deadline - now) / 2;
+}
+
 // What the kernel shows of a thread that has no stack of its own now.
 void take_kernel_stack(stacks::Sample& sample, pid_t pid, pid_t thread) {
   if (sample.state == 'Z') {
-    sample.problem = "it has ended, and nobody has waited for it";
+    sample.problem = pid == thread && threads_of(pid).size() > 1
+                         ? "it has ended, and other threads go on"
+                         : "it has ended, and nobody has waited for it";
     return;
   }
   sample.frames = kernel_frames(pid, thread);
@@ -111,7 +121,7 @@ void look_closer(Seen& seen, const LookTools& tools, Clock::time_point deadline,
     if (tools.python.kind == PythonTool::Kind::None) {
       calls.note(
           "stacks of Python need py-spy (or pystack) in drun's PATH, not writable by others");
-    } else if (auto found = python_stacks(tools.python, seen.pid, deadline)) {
+    } else if (auto found = python_stacks(tools.python, seen.pid, half_way(deadline))) {
       python = std::move(*found);
     } else {
       calls.note("no stacks of Python: " + found.error().what());
@@ -154,6 +164,10 @@ void look_at(const LookRequest::Worker& worker, const LookTools& tools, Clock::t
     all.push_back(see(worker, program, pid, static_cast<int>(all.size())));
     for (const stacks::Sample& sample : all.back().samples)
       calls.without_stack(all.back().number, sample);
+    if (all.back().all_threads > kMostThreads)
+      calls.note("of " + std::to_string(all.back().all_threads) +
+                 " threads of a process the first " + std::to_string(kMostThreads) +
+                 " were looked at");
   }
   for (Seen& seen : all) {
     look_closer(seen, tools, deadline, calls);

@@ -104,6 +104,7 @@ std::map<pid_t, NativeStack> native_stacks(const DwflLibrary& library, pid_t pro
     auto& frames = result[thread].frames;
     for (const std::uint64_t address : walk.addresses)
       frames.push_back(frame_text(library, dwfl.get(), address));
+    if (walk.addresses.size() == kMostAddresses) frames.emplace_back("...");
     drop_start(frames);
   }
   return result;

@@ -14,8 +14,8 @@ namespace {
 constexpr std::size_t kMostPlaces = 8;  // in one line
 
 std::string cause_of(const WaitingRank& rank, std::chrono::milliseconds timeout) {
-  const std::string where = rank.behind ? "NCCL says that it is behind in a collective"
-                                        : "it waits in " + rank.place.text();
+  const std::string where =
+      rank.behind ? "NCCL says that it is behind in a collective" : "it " + rank.place.text();
   return "hangs: " + where + ", and no rank of the job has made progress for " +
          describe_duration(timeout.count()) + " (--hang-timeout)";
 }
@@ -33,13 +33,21 @@ std::map<std::string, int> count_causes(const std::vector<WaitingRank>& ranks,
 std::string hang_text(const std::vector<WaitingRank>& ranks, const WorkerGroup& group,
                       std::chrono::milliseconds timeout) {
   const auto& assignment = group.assignment();
-  std::map<std::string, std::vector<int>> by_place;
-  for (const WaitingRank& rank : ranks)
-    by_place[rank.place.text() + rank.place.file].push_back(assignment.first_rank +
-                                                            rank.local_rank);
-  std::vector<std::pair<std::string, std::vector<int>>> groups(by_place.begin(), by_place.end());
+  struct Group {
+    hang::WaitPlace place;
+    std::vector<int> ranks;
+  };
+  std::map<std::string, Group> by_place;
+  for (const WaitingRank& rank : ranks) {
+    Group& group_there = by_place[rank.place.text() + rank.place.file];
+    group_there.place = rank.place;
+    group_there.ranks.push_back(assignment.first_rank + rank.local_rank);
+  }
+  std::vector<Group> groups;
+  for (auto& [text, each] : by_place)
+    groups.push_back(std::move(each));
   std::stable_sort(groups.begin(), groups.end(),
-                   [](const auto& a, const auto& b) { return a.second.size() < b.second.size(); });
+                   [](const Group& a, const Group& b) { return a.ranks.size() < b.ranks.size(); });
   std::string text = "the job hangs: no rank of " + std::to_string(assignment.world_size) +
                      " has made progress for " + describe_duration(timeout.count());
   for (std::size_t i = 0; i < groups.size(); ++i) {
@@ -48,8 +56,8 @@ std::string hang_text(const std::vector<WaitingRank>& ranks, const WorkerGroup& 
       break;
     }
     const auto& [place, waiting] = groups[i];
-    text += (i == 0 ? ": " : "; ") + ranks_text(waiting) +
-            (waiting.size() == 1 ? " waits in " : " wait in ") + place;
+    text += (i == 0 ? ": " : "; ") + ranks_text(waiting) + " " + place.text(waiting.size() != 1) +
+            place.file;
   }
   return text;
 }
@@ -66,7 +74,7 @@ std::vector<HungRank> hang_faults(const std::vector<WaitingRank>& ranks,
     fault.hangs = true;
     fault.clue.behind = rank.behind;
     // A place that was not found is no other one than that of the others.
-    if (!rank.place.call.empty()) fault.clue.alike = counts.at(fault.cause);
+    if (!rank.place.call.empty() || rank.place.stopped) fault.clue.alike = counts.at(fault.cause);
     fault.clue.others_within = others_within;
     fault.for_good = for_good;
     fault.with_others = true;

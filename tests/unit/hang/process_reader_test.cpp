@@ -274,6 +274,15 @@ TEST_F(ProcessReaderTest, ThePlaceWhereItWaitsIsNamed) {
   EXPECT_NE(place.file.find(" of pipe:["), std::string::npos) << place.file;
 }
 
+TEST_F(ProcessReaderTest, OneThatIsStoppedWaitsNowhere) {
+  const Child child([] { sleep_for_ever(); });
+  ASSERT_TRUE(is_found(child, Activity::Waits));
+  ::kill(child.pid(), SIGSTOP);
+  int status = 0;
+  ASSERT_EQ(::waitpid(child.pid(), &status, WUNTRACED), child.pid());
+  EXPECT_EQ(where(child), (WaitPlace{"", "", true}));
+}
+
 // As a shell does that has started the program.
 TEST_F(ProcessReaderTest, OneThatOnlyWaitsForItsChildStandsForTheChild) {
   const Child child([] {

@@ -19,8 +19,17 @@ WaitingRank waiting(int local_rank, const std::string& call, const std::string& 
   rank.worker = static_cast<process::WorkerId>(local_rank + 1);
   rank.local_rank = local_rank;
   rank.pid = 4711 + local_rank;
-  rank.place = {call, file};
+  rank.place = {call, file, false};
   return rank;
+}
+
+TEST(HungRanksTest, OneThatIsStoppedIsSaidToBeAndFailsFirst) {
+  auto ranks = std::vector{waiting(0, "futex"), waiting(1, "futex"), waiting(2, "")};
+  ranks[2].place.stopped = true;
+  const auto hung = hang_faults(ranks, seconds(600), false, seconds(4));
+  EXPECT_TRUE(is_nearer(hung[2].fault.clue, hung[0].fault.clue));
+  EXPECT_THAT(hung[2].fault.cause, HasSubstr("hangs: it is stopped by a signal, and no rank"));
+  EXPECT_EQ(ranks[2].place.text(true), "are stopped by a signal");
 }
 
 // Many wait for one.
