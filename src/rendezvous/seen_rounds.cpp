@@ -4,6 +4,12 @@
 
 namespace drun::rendezvous {
 
+bool is_behind(const std::optional<RoundDocument>& store, int round) {
+  if (!store || store->number < round) return true;
+  const bool begins = store->phase == Phase::Gathering || store->phase == Phase::Preparing;
+  return store->number == round && begins && store->ran < round;
+}
+
 // In a store that was emptied a round may begin without knowing of another, and this agent
 // remembers only the one with the higher number, or the later one. If the store loses the other,
 // nodes that are out of touch may have workers of it.

@@ -7,6 +7,9 @@
 
 namespace drun::rendezvous {
 
+// The store does not know yet, or not any more, that this round runs.
+[[nodiscard]] bool is_behind(const std::optional<RoundDocument>& store, int round);
+
 class SeenRounds {
  public:
   explicit SeenRounds(Milliseconds keep_alive) : keep_alive_(keep_alive) {}
