@@ -6,6 +6,7 @@
 #include "base/deadline.hpp"
 #include "base/fnv1a.hpp"
 #include "rendezvous/documents.hpp"
+#include "rendezvous/election.hpp"
 #include "rendezvous/keys.hpp"
 #include "rendezvous/leader.hpp"
 #include "rendezvous/member.hpp"
@@ -16,17 +17,11 @@ namespace drun::rendezvous {
 namespace {
 
 constexpr Milliseconds kProgressPeriod{1'000};
-// An agent that was not elected and sees no leader stands again after this long.
-constexpr Milliseconds kStandAgain{1'000};
 // More than a round trip, as a rule.
 constexpr Milliseconds kStandApart{5};
 // Who hosts the store stands at once; if nobody does, the first of the others stands soon.
 constexpr Milliseconds kStandBehindTheHost{10};
 constexpr unsigned kStandWithin = 100;  // milliseconds, of a round that is not known
-// Anybody can write the leader key. Whoever leads has a member's key by now, and later ones.
-constexpr Milliseconds kLookForLeader{5'000};
-constexpr Milliseconds kLookAgain{60'000};
-constexpr std::int64_t kMostEpoch = std::int64_t{1} << 62;  // nobody gets there
 
 // A delay that differs from agent to agent but not from run to run, so that the simulation can be
 // repeated.
@@ -43,18 +38,19 @@ class Participant::Impl {
       : config_(std::move(config)),
         keys_(config_.run_id),
         member_(config_, keys_, outbox_, now),
+        election_(config_, keys_, outbox_),
         next_progress_(now + kProgressPeriod) {}
 
   void on_key_value(const KeyValueEvent& event, Time now) {
     if (const auto* snapshot = std::get_if<WatchSnapshot>(&event)) {
-      on_leader_snapshot(*snapshot, now);
-      on_look(*snapshot, now);
+      if (election_.on_snapshot(*snapshot, now)) member_.on_new_leader(now);
+      election_.on_look(*snapshot, now);
       member_.on_snapshot(*snapshot);
       if (leader_) leader_->on_snapshot(*snapshot, now);
     } else if (const auto* changes = std::get_if<WatchChanges>(&event)) {
-      if (changes->watch == leader_watch_) {
+      if (election_.is(changes->watch)) {
         for (const auto& change : changes->changes)
-          see_leader(change.value, now);
+          if (election_.on_value(change.value, now)) member_.on_new_leader(now);
       }
       member_.on_changes(*changes, now);
       if (leader_) leader_->on_changes(*changes, now);
@@ -63,12 +59,9 @@ class Participant::Impl {
       member_.on_commit(*result, now);
       if (leader_) leader_->on_commit(*result, now);
     } else if (const auto* rejected = std::get_if<WatchRejected>(&event)) {
-      if (rejected->watch == leader_watch_ || member_.needs(rejected->watch))
+      if (election_.is(rejected->watch) || member_.needs(rejected->watch))
         member_.give_up(std::string(kShowsNoKeys) + ": " + rejected->detail);
-      if (look_watch_ != 0 && rejected->watch == look_watch_) {
-        look_watch_ = 0;
-        look_at_ = now + kLookAgain;
-      }
+      election_.on_rejected(rejected->watch, now);
       if (leader_) leader_->on_watch_rejected(*rejected, now);
     } else if (const auto* renewed = std::get_if<Renewed>(&event)) {
       member_.on_renewed(*renewed);
@@ -79,7 +72,7 @@ class Participant::Impl {
 
   void advance(Time now) {
     if (member_.finished()) return;
-    look_for_leader(now);
+    election_.look(candidate(), now);
     elect(now);
     member_.lead_until(leader_ ? std::optional(leader_->next_round_from()) : std::nullopt);
     member_.expect_others_until(others_come_until(now));
@@ -97,8 +90,7 @@ class Participant::Impl {
     EarliestDeadline next;
     next.include(member_.next_deadline());
     if (leader_ && decides_) next.include(leader_->next_deadline());
-    if (may_stand() && stand_request_ == 0) next.include(stand_at_);
-    if (may_look()) next.include(look_at_);
+    next.include(election_.next_deadline(candidate()));
     if (shows_progress()) next.include(next_progress_);
     return next.time();
   }
@@ -120,15 +112,12 @@ class Participant::Impl {
         member_.on_link_up(event, now);
         if (!member_.up()) return;
         note_generation(event, now);
-        if (leader_watch_ == 0) {
-          leader_watch_ = outbox_.watch(keys_.leader, false);
-          // The host does not wait for the snapshot: when its own store has just begun, nobody
-          // leads.
-          if (member_.is_host()) leader_current_ = true;
+        if (!election_.begun()) {
+          election_.begin(member_.is_host());
           session_since_ = now;
         } else if (new_session) {
           retire();
-          stand_request_ = 0;
+          election_.on_new_session();
           session_since_ = now;
           session_replaced_ = true;
         }
@@ -160,93 +149,31 @@ class Participant::Impl {
   }
 
   void lose_link() {
-    leader_current_ = false;
+    election_.on_link_lost();
     if (leader_) leader_->on_link_lost();
   }
 
   // ---- the election ----
 
-  void on_leader_snapshot(const WatchSnapshot& snapshot, Time now) {
-    if (snapshot.watch != leader_watch_) return;
-    leader_current_ = true;
-    see_leader(snapshot.entries.empty() ? std::nullopt : snapshot.entries.front().value, now);
-  }
-
-  void see_leader(const std::optional<std::string>& value, Time now) {
-    elected_ = false;
-    if (value && value != leader_value_) member_.on_new_leader(now);
-    stop_looking();
-    vacant_ = !value;
-    if (value) {
-      stand_at_.reset();
-      stand_rejections_.clear();
-      const auto document = decode_leader(*value);
-      if (!document || document->epoch > kMostEpoch) {
-        vacant_ = true;
-      } else {
-        epoch_ = std::max(epoch_, document->epoch);
-        const bool names_this = document->ticket == config_.ticket;
-        elected_ = names_this && value == standing_as_;
-        vacant_ = names_this && !elected_;  // not by this agent: it would not go with it
-        if (!names_this) {
-          other_leader_ = *document;
-          look_at_ = now + kLookForLeader;
-        }
-      }
-    }
-    if (leader_ && value == leading_as_) seen_leading_ = true;
-    leader_value_ = value;
-  }
-
-  bool may_stand() const {
+  Election::Candidate candidate() const {
+    Election::Candidate result;
+    result.stays = member_.up() && !leader_ && !member_.ending();
     const bool closed = member_.round() && member_.round()->phase == Phase::Closed;
-    return member_.up() && leader_current_ && vacant_ && !leader_ && !member_.ending() &&
-           !member_.leaving() && !closed;
-  }
-
-  // Is there a member of the name that the leader key has?
-
-  bool may_look() const {
-    return look_at_ && member_.up() && leader_current_ && !leader_ && !member_.ending();
-  }
-
-  void look_for_leader(Time now) {
-    if (!may_look() || now < *look_at_) return;
-    look_at_.reset();
-    look_watch_ = outbox_.watch(keys_.member(other_leader_.ticket), false);
-  }
-
-  void on_look(const WatchSnapshot& snapshot, Time now) {
-    if (look_watch_ == 0 || snapshot.watch != look_watch_) return;
-    stop_looking();
-    vacant_ = snapshot.entries.empty();
-    if (!vacant_) look_at_ = now + kLookAgain;
-  }
-
-  void stop_looking() {
-    look_at_.reset();
-    if (look_watch_ != 0) outbox_.unwatch(std::exchange(look_watch_, 0));
+    result.stands = result.stays && !member_.leaving() && !closed;
+    if (member_.round()) result.epoch = member_.round()->epoch;
+    return result;
   }
 
   void elect(Time now) {
     if (leader_) {
       resign_if_needed();
-    } else if (elected_ && leader_current_ && !member_.ending()) {
+    } else if (election_.elected() && !member_.ending()) {
       // The watch shows that we are elected before the answer does, or the answer was lost.
-      lead(*leader_value_, now);
+      lead(*election_.value(), now);
     }
-    if (!may_stand() || stand_request_ != 0) return;
-    if (!stand_at_) stand_at_ = now + stand_delay();
-    if (now < *stand_at_) return;
-    stand_at_ = now + kStandAgain;
-    if (member_.round()) epoch_ = std::max(epoch_, member_.round()->epoch);
-    standing_as_ = encode(LeaderDocument{config_.ticket, ++epoch_, config_.host});
-    Transaction transaction;
-    // What leads nobody is replaced. If it does after all, all that its author writes is guarded by
-    // it, too.
-    transaction.guards.push_back({keys_.leader, leader_value_});
-    transaction.writes.push_back({keys_.leader, standing_as_, true});
-    stand_request_ = outbox_.commit(std::move(transaction));
+    Election::Candidate self = candidate();
+    if (self.stands) self.stand_delay = stand_delay();
+    election_.stand(self, now);
   }
 
   // Different for each agent, so that not all of them stand at once. The nodes of a round stand in
@@ -262,22 +189,16 @@ class Participant::Impl {
   }
 
   void on_stand_result(const CommitResult& result, Time now) {
-    if (stand_request_ == 0 || result.request != stand_request_) return;
-    stand_request_ = 0;
-    if (result.outcome == CommitOutcome::Committed) lead(standing_as_, now);
-    if (result.outcome == CommitOutcome::Unknown) watch_leader();
-    if (result.outcome == CommitOutcome::Rejected) {
-      if (stand_rejections_.note(kTakesNoWrite, result.detail, now))
-        outbox_.log(stand_rejections_.warning(), true);
-      if (stand_rejections_.over(now)) member_.give_up(stand_rejections_.text());
-      stand_at_ = std::max(stand_at_.value_or(now), *stand_rejections_.retry_at());
-    }
+    const auto outcome = election_.on_commit(result, now);
+    if (outcome == CommitOutcome::Committed) lead(election_.standing_as(), now);
+    if (outcome == CommitOutcome::Unknown) election_.read_again();
+    const Rejections& rejections = election_.rejections();
+    if (outcome == CommitOutcome::Rejected && rejections.over(now))
+      member_.give_up(rejections.text());
   }
 
-  void lead(std::string value, Time now) {
-    stand_request_ = 0;  // its answer may still come, and means nothing then
-    leading_as_ = std::move(value);
-    seen_leading_ = leader_value_ == leading_as_;
+  void lead(const std::string& value, Time now) {
+    election_.lead(value);
     // If this session is new, it may be one after an outage, or a restart of the store, in which
     // the sessions of the others expired. They get the keep-alive time to come back before they
     // count as lost: until then their workers may run.
@@ -292,10 +213,10 @@ class Participant::Impl {
     if (member_.waiting()) waiting_since = member_.waiting_since();
     succession_.history = member_.vote().history();
     succession_.settled_era = member_.vote().settled_era();
-    leader_ =
-        std::make_unique<Leader>(config_, outbox_, leading_as_, epoch_, std::move(known_),
-                                 member_.seen().latest(), grace, member_.seen().others_until(),
-                                 waiting_since, succession_, std::exchange(other_leader_, {}));
+    leader_ = std::make_unique<Leader>(config_, outbox_, election_.leading_as(), election_.epoch(),
+                                       std::move(known_), member_.seen().latest(), grace,
+                                       member_.seen().others_until(), waiting_since, succession_,
+                                       election_.take_other());
     leader_->limit_writes(most_writes_);
     outbox_.tell({News::What::Leads, config_.ticket, config_.host, ""});
     if (!member_.up()) leader_->on_link_lost();
@@ -304,24 +225,17 @@ class Participant::Impl {
   void resign_if_needed() {
     if (leader_->deposed()) {
       retire();
-      watch_leader();
+      election_.read_again();
     } else if (!leader_->disagreement().empty()) {
       member_.refuse(leader_->disagreement());
       Transaction transaction;
-      transaction.guards.push_back({keys_.leader, leading_as_});
+      transaction.guards.push_back({keys_.leader, election_.leading_as()});
       transaction.writes.push_back({keys_.leader, std::nullopt, false});
       outbox_.commit(std::move(transaction));
       retire();
-    } else if (leader_current_ && leader_value_ != leading_as_ && (!vacant_ || seen_leading_)) {
+    } else if (election_.has_lost()) {
       retire();
     }
-  }
-
-  // Begins a new watch: its snapshot shows who leads.
-  void watch_leader() {
-    outbox_.unwatch(leader_watch_);
-    leader_watch_ = outbox_.watch(keys_.leader, false);
-    leader_current_ = false;
   }
 
   void retire() {
@@ -393,21 +307,7 @@ class Participant::Impl {
   Outbox outbox_;
   MemberAgent member_;
 
-  WatchId leader_watch_ = 0;
-  bool leader_current_ = false;
-  std::optional<std::string> leader_value_;
-  bool vacant_ = true;           // nobody leads, whatever the key says
-  std::optional<Time> look_at_;  // whether the leader is there
-  WatchId look_watch_ = 0;       // for that
-  LeaderDocument other_leader_;  // the last that was seen, since this agent led
-  std::int64_t epoch_ = 0;       // the highest seen or used
-  std::optional<Time> stand_at_;
-  RequestId stand_request_ = 0;
-  std::string standing_as_;  // the value of the last attempt
-  Rejections stand_rejections_;
-  bool elected_ = false;    // the leader key names this agent
-  std::string leading_as_;  // the value while leading
-  bool seen_leading_ = false;
+  Election election_;
   std::optional<Time> session_since_;  // of the present session
   bool session_replaced_ = false;      // there was one before
   Succession succession_;
