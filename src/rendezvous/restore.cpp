@@ -5,77 +5,13 @@
 #include <tuple>
 #include <utility>
 
-#include "base/whole_number.hpp"
+#include "rendezvous/found_keys.hpp"
 #include "rendezvous/membership.hpp"
 #include "rendezvous/messages.hpp"
+#include "rendezvous/restored_electorate.hpp"
 
 namespace drun::rendezvous {
 namespace {
-
-struct Found {
-  std::optional<JobDocument> job;
-  std::optional<RoundDocument> round;
-  bool outcome = false;
-  History history;
-  struct FoundMember {
-    std::string ticket;
-    MemberDocument document;
-    std::string problem;
-  };
-  std::vector<FoundMember> members;
-  std::map<std::string, AssignmentDocument> assignments;
-  std::vector<std::string> unreadable_assignments;
-  std::vector<Place> gone;
-  std::optional<Milliseconds> silence;
-};
-
-Found read(const Keys& keys, const std::vector<Change>& entries,
-           std::vector<std::string>& problems) {
-  Found found;
-  const auto starts = [](std::string_view key, const std::string& prefix) {
-    return key.substr(0, prefix.size()) == prefix;
-  };
-  const auto take = [&](auto result, auto& out) {
-    if (result) {
-      out = std::move(*result);
-    } else {
-      problems.push_back(result.error().what());
-    }
-  };
-  for (const auto& [key, value] : entries) {
-    if (!value) continue;
-    if (starts(key, keys.members)) {
-      auto& member = found.members.emplace_back();
-      member.ticket = key.substr(keys.members.size());
-      if (auto document = decode_member(*value)) {
-        member.document = std::move(*document);
-      } else {
-        member.problem = document.error().what();
-      }
-    } else if (starts(key, keys.assignments)) {
-      auto ticket = key.substr(keys.assignments.size());
-      if (auto document = decode_assignment(*value)) {
-        found.assignments.emplace(std::move(ticket), std::move(*document));
-      } else {
-        problems.push_back(document.error().what());
-        found.unreadable_assignments.push_back(std::move(ticket));
-      }
-    } else if (const auto place = keys.place_of_gone(key)) {
-      found.gone.push_back(*place);
-    } else if (key == keys.silence) {
-      if (const auto ms = whole_number<std::uint32_t>(*value)) found.silence = Milliseconds(*ms);
-    } else if (key == keys.job) {
-      take(decode_job(*value), found.job);
-    } else if (key == keys.round) {
-      take(decode_round(*value), found.round);
-    } else if (key == keys.outcome) {
-      found.outcome = true;
-    } else if (key == keys.history) {
-      take(decode_history(*value), found.history);
-    }
-  }
-  return found;
-}
 
 // Of a member that is known, a document that makes no sense changes nothing: the last one that did
 // counts.
@@ -299,91 +235,6 @@ void wait_until_sure(State& state, const Config& config, const State* previous, 
     state.unsure_until = std::max(state.unsure_until.value_or(now), *state.grace_until);
 }
 
-// What one source knows about whose majority counts.
-struct Latest {
-  Place place;
-  Place before;
-  std::string store_host;
-};
-
-std::vector<Latest> all_latest(const State& state, const Found& found, const State* previous,
-                               const RoundDocument& seen) {
-  std::vector<Latest> all;
-  const auto add = [&](const RoundDocument& round) {
-    all.push_back({round.latest, round.before, round.store_host});
-  };
-  add(state.round);
-  add(seen);
-  if (previous != nullptr) add(previous->round);
-  for (const auto& member : found.members)
-    all.push_back({member.document.latest, member.document.latest, ""});
-  return all;
-}
-
-// If the founders of several endpoints lose their first store and begin another one, each store may
-// have a first round with an origin of its own. At most one of the two was settled; the nodes of
-// the other have started nothing and come to this store in the end, so its place counts for nothing
-// here. The origin that counts is that of this store's own round or, if it has none yet, that of
-// the settled one.
-void choose_latest(State& state, const std::vector<Latest>& all) {
-  const bool has_own = state.round_written && state.round.latest.exists();
-  const Place root = has_own ? state.round.latest : Place{state.succession.settled_era};
-  const auto counts_less = [&](const Latest& a, const Latest& b) {
-    const bool a_counts = root.exists() && a.place.same_origin(root);
-    const bool b_counts = root.exists() && b.place.same_origin(root);
-    return a_counts != b_counts ? b_counts : a.place.before(b.place);
-  };
-  const Latest& latest = *std::max_element(all.begin(), all.end(), counts_less);
-  state.latest_written = state.round_written && latest.place.same_round(state.round.latest);
-  state.round.latest = latest.place;
-  state.round.before = latest.before;
-  state.round.store_host = latest.store_host;
-  state.round.latest.rank = state.round.before.rank = -1;
-  for (const Latest& each : all) {
-    if (!is_unknown(state, state.round.latest, each.place)) continue;
-    std::erase_if(state.others, [&](const Place& at) { return at.same_origin(each.place); });
-    state.others.push_back(each.place);
-  }
-}
-
-// Finds whose majority counts, as far as anybody knows, and which of those nodes have not been
-// heard of. Only a later store can know less than its own round document says.
-void find_latest(State& state, const Found& found, const State* previous,
-                 const RoundDocument& seen) {
-  choose_latest(state, all_latest(state, found, previous, seen));
-  if (!state.succession.is_later()) return;
-  const auto wait_for = [&](const Place& place) {
-    for (int rank = 0; rank < place.nodes; ++rank)
-      state.unheard.insert({place.era, place.round, rank});
-  };
-  wait_for(state.round.latest);
-  std::for_each(state.others.begin(), state.others.end(), wait_for);
-  const auto hear = [&](const Place& place) {
-    state.unheard.erase({place.era, place.round, place.rank});
-  };
-  for (const auto& member : found.members)
-    hear(member.document.latest);
-  std::for_each(found.gone.begin(), found.gone.end(), hear);
-  // A node that was here once and is not any more has ended its session here.
-  if (previous == nullptr || previous->epoch != state.epoch) return;
-  const auto was_known = [&](const Place& place) {
-    const auto& others = previous->others;
-    return place.same_round(previous->round.latest) ||
-           std::any_of(others.begin(), others.end(),
-                       [&](const Place& other) { return place.same_round(other); });
-  };
-  std::erase_if(state.unheard, [&](const Place& place) {
-    return was_known(place) && !previous->unheard.contains(place);
-  });
-}
-
-// They may have workers that an earlier store let run.
-void wait_for_unheard(State& state, Time now) {
-  if (now >= state.succession.sure_from) state.unheard.clear();
-  if (state.unheard.empty()) return;
-  state.grace_until = state.unsure_until = state.succession.sure_from;
-}
-
 }  // namespace
 
 State restore(const Config& config, std::int64_t epoch, const std::vector<Change>& entries,
@@ -391,7 +242,7 @@ State restore(const Config& config, std::int64_t epoch, const std::vector<Change
               std::optional<Time> others_until, Time now, std::vector<std::string>& problems,
               const Succession& succession) {
   State state{Keys(config.run_id)};
-  Found found = read(state.keys, entries, problems);
+  Found found = find_keys(state.keys, entries, problems);
   if (previous != nullptr) overlook_nonsense(found, *previous, problems);
   state.epoch = epoch;
   state.succession = succession;
