@@ -84,7 +84,7 @@ set(CPACK_DEBIAN_FILE_NAME DEB-DEFAULT)
 set(CPACK_DEBIAN_RUNTIME_PACKAGE_NAME drun)
 set(CPACK_DEBIAN_RUNTIME_PACKAGE_SECTION net)
 set(CPACK_DEBIAN_RUNTIME_PACKAGE_SHLIBDEPS ON)
-set(CPACK_DEBIAN_RUNTIME_PACKAGE_RECOMMENDS "libhwloc15 (>= 2.1), libcurl4") # loaded for --numa-binding, for etcd
+set(CPACK_DEBIAN_RUNTIME_PACKAGE_RECOMMENDS "libhwloc15 (>= 2.1), libcurl4, libssl3") # loaded for --numa-binding, for etcd, for a token
 set(CPACK_DEBIAN_DEVELOPMENT_PACKAGE_NAME libdrun-dev)
 set(CPACK_DEBIAN_DEVELOPMENT_PACKAGE_SECTION libdevel)
 set(CPACK_DEBIAN_DEVELOPMENT_PACKAGE_RECOMMENDS "libasio-dev (>= 1:1.22)") # for the asynchronous clients

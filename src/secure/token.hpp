@@ -17,8 +17,8 @@ inline constexpr std::string_view kMakesToken = "head -c 32 /dev/urandom | base6
 // Overwrites it where it stands, and leaves it empty.
 void wipe(std::string& secret);
 
-// There is no way to get its text out: nothing can print it by mistake. Its bytes are overwritten
-// when it goes.
+// There is no way to get its text out, so nothing can print it by mistake; only a key is made of
+// it. Its bytes are overwritten when it goes.
 class Token {
  public:
   static constexpr std::size_t kShortest = 16;  // bytes
@@ -43,6 +43,8 @@ class Token {
   [[nodiscard]] bool is(std::string_view guess) const;
 
  private:
+  friend class TlsContext;  // makes a key of it
+
   explicit Token(std::string text) : text_(std::move(text)) {}
 
   std::string text_;

@@ -83,6 +83,7 @@ CONFINED = {
     r"fmt/": r"src/base/log\.hpp$",
     r"spdlog/": r"src/base/log\.cpp$",
     r"curl/": r"src/etcd/curl_library\.hpp$",
+    r"openssl/": r"src/secure/tls_library\.hpp$",
     r"hwloc\.h": r"src/launcher/devices/topology\.cpp$",
     r"nlohmann/": r"src/base/json\.(hpp|cpp)$",
     r"base/json\.hpp": r"(\.cpp|src/rendezvous/json_reader\.hpp)$",

@@ -1,0 +1,220 @@
+#include "secure/tls_engine.hpp"
+
+#include <cstddef>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <utility>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "secure/tls_context.hpp"
+#include "secure/token.hpp"
+
+namespace drun::secure {
+namespace {
+
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+using ::testing::Not;
+using ::testing::SizeIs;
+using enum TlsEngine::State;
+using Failure = TlsEngine::Failure;
+using Role = TlsEngine::Role;
+
+const std::string kOne = "0123456789abcdef0123456789abcdef";
+const std::string kTwo = "0123456789abcdef0123456789abcdeF";
+
+std::shared_ptr<const TlsContext> context_of(const std::string& token) {
+  auto context = TlsContext::of(Token::from(token).value());
+  EXPECT_TRUE(context) << context.error().what();
+  return *context;
+}
+
+struct End {
+  End(const std::string& token, Role role) : engine(context_of(token), role) {}
+
+  TlsEngine engine;
+  std::string heard{};
+};
+
+struct Pair {
+  explicit Pair(const std::string& server_token = kOne, const std::string& client_token = kOne)
+      : client(client_token, Role::Client), server(server_token, Role::Server) {}
+
+  // All that is on its way, in pieces of this size, until nothing is. Noted in `wire`.
+  void carry(std::size_t piece = 1'000'000) {
+    while (!client.engine.output().empty() || !server.engine.output().empty()) {
+      pass(client, server, piece);
+      pass(server, client, piece);
+    }
+  }
+  void pass(End& from, End& to, std::size_t piece) {
+    const std::string bytes = std::exchange(from.engine.output(), {});
+    wire += bytes;
+    for (std::size_t at = 0; at < bytes.size(); at += piece)
+      to.engine.receive(std::string_view(bytes).substr(at, piece), to.heard);
+  }
+
+  End client;
+  End server;
+  std::string wire{};
+};
+
+TEST(TlsEngineTest, WhoHasTheSameTokenIsHeardAndNobodyElseReadsIt) {
+  Pair pair;
+  pair.carry();
+  ASSERT_TRUE(pair.client.engine.is_open());
+  ASSERT_TRUE(pair.server.engine.is_open());
+  pair.client.engine.send("the question of an agent");
+  pair.server.engine.send("the answer of a store");
+  pair.carry();
+  EXPECT_EQ(pair.server.heard, "the question of an agent");
+  EXPECT_EQ(pair.client.heard, "the answer of a store");
+  EXPECT_THAT(pair.wire, Not(HasSubstr("question")));
+  EXPECT_THAT(pair.wire, Not(HasSubstr("answer")));
+  EXPECT_THAT(pair.wire, Not(HasSubstr(kOne)));
+  EXPECT_THAT(pair.wire, Not(HasSubstr(context_of(kOne)->key())));
+}
+
+TEST(TlsEngineTest, TheServerGivesNothingBeforeTheClientHasProvedWhatItKnows) {
+  Pair pair;
+  pair.pass(pair.client, pair.server, 1'000);
+  EXPECT_EQ(pair.server.engine.state(), Handshake) << "a hello alone may be another's, repeated";
+  pair.pass(pair.server, pair.client, 1'000);
+  EXPECT_TRUE(pair.client.engine.is_open());
+  EXPECT_EQ(pair.server.engine.state(), Handshake);
+  pair.pass(pair.client, pair.server, 1'000);
+  EXPECT_TRUE(pair.server.engine.is_open());
+}
+
+TEST(TlsEngineTest, AnotherTokenIsToldApartOnBothSides) {
+  Pair pair(kOne, kTwo);
+  pair.carry();
+  EXPECT_EQ(pair.server.engine.failure(), Failure::OtherToken);
+  EXPECT_EQ(pair.client.engine.failure(), Failure::OtherToken);
+  EXPECT_THAT(pair.client.heard + pair.server.heard, IsEmpty());
+}
+
+TEST(TlsEngineTest, EveryPartOfAByteAtATimeIsEnough) {
+  Pair pair;
+  pair.carry(1);
+  std::string much(300'000, 'x');
+  for (std::size_t i = 0; i < much.size(); ++i)
+    much[i] = static_cast<char>(i * 7 + i / 255);
+  pair.client.engine.send(much);
+  pair.server.engine.send(much + "y");
+  pair.carry(1);
+  EXPECT_EQ(pair.server.heard, much);
+  EXPECT_EQ(pair.client.heard, much + "y");
+}
+
+TEST(TlsEngineTest, NoMorePlaintextComesThanWasReceivedAndHeldBack) {
+  Pair pair;
+  pair.carry();
+  pair.client.engine.send(std::string(100'000, 'x'));
+  const std::string bytes = std::exchange(pair.client.engine.output(), {});
+  constexpr std::size_t kCut = 16'000;  // just before the first record's end
+  pair.server.engine.receive(std::string_view(bytes).substr(0, kCut), pair.server.heard);
+  EXPECT_THAT(pair.server.heard, IsEmpty());
+  pair.server.engine.receive(std::string_view(bytes).substr(kCut, 1'000), pair.server.heard);
+  EXPECT_LE(pair.server.heard.size(), 1'000 + TlsEngine::kHeldBack);
+}
+
+TEST(TlsEngineTest, APeerThatSpeaksPlainlyIsToldApart) {
+  End client(kOne, Role::Client);
+  client.engine.receive("HTTP/1.1 400 Bad Request\r\n", client.heard);
+  EXPECT_EQ(client.engine.failure(), Failure::NotTls);
+  End server(kOne, Role::Server);
+  server.engine.receive("GET / HTTP/1.1\r\nHost: here\r\n\r\n", server.heard);
+  EXPECT_EQ(server.engine.failure(), Failure::Stranger);
+  EXPECT_THAT(client.heard + server.heard, IsEmpty());
+}
+
+TEST(TlsEngineTest, AServerWithoutATokenCanSaySo) {
+  End client(kOne, Role::Client);
+  client.engine.receive(kNoTokenAnswer, client.heard);
+  EXPECT_EQ(client.engine.failure(), Failure::NoToken);
+}
+
+TEST(TlsEngineTest, GarbageNeitherHurtsNorCollects) {
+  for (unsigned seed = 0; seed < 200; ++seed) {
+    End server(kOne, Role::Server);
+    std::string bytes = "\x16\x03\x01\x40";  // a record of 16 KiB is announced
+    bytes += static_cast<char>(seed);
+    for (std::size_t i = 0; i < 100'000; ++i)
+      bytes += static_cast<char>((i + 1) * (seed + 3) * 2'654'435'761U >> 11U);
+    server.engine.receive(bytes, server.heard);
+    EXPECT_EQ(server.engine.state(), Failed) << seed;
+    EXPECT_THAT(server.heard, IsEmpty());
+  }
+}
+
+TEST(TlsEngineTest, AHandshakeHasSoManyBytesAndNoMore) {
+  End server(kOne, Role::Server);
+  // The beginning of a hello of 100,000 bytes, in records of 1,000.
+  std::string record("\x16\x03\x01\x03\xe8\x01\x01\x86\xa0\x03\x03", 11);
+  record.resize(1'005, 'x');
+  std::size_t taken = 0;
+  for (int i = 0; i < 50 && server.engine.state() == Handshake; ++i) {
+    server.engine.receive(record, server.heard);
+    taken += record.size();
+    record = std::string("\x16\x03\x01\x03\xe8", 5) + std::string(1'000, 'x');
+  }
+  EXPECT_EQ(server.engine.state(), Failed);
+  EXPECT_LE(taken, TlsEngine::kHandshakeBytes + 1'005);
+}
+
+TEST(TlsEngineTest, EveryChangedByteOnTheWayIsNoticed) {
+  Pair sample;
+  const std::size_t hello = sample.client.engine.output().size();
+  for (std::size_t at = 0; at < hello; at += 7) {
+    Pair pair;
+    pair.client.engine.output()[at] ^= 1;
+    pair.carry();
+    const bool both_open = pair.client.engine.is_open() && pair.server.engine.is_open();
+    EXPECT_FALSE(both_open) << "byte " << at << " of the hello";
+  }
+  Pair pair;
+  pair.carry();
+  pair.client.engine.send("words");
+  pair.client.engine.output()[8] ^= 1;
+  pair.carry();
+  EXPECT_EQ(pair.server.engine.failure(), Failure::Broken);
+  EXPECT_THAT(pair.server.heard, IsEmpty());
+}
+
+TEST(TlsEngineTest, ARecordedConnectionCannotBePlayedAgain) {
+  Pair pair;
+  const std::string hello = pair.client.engine.output();
+  pair.carry();
+  End other(kOne, Role::Server);
+  other.engine.receive(hello, other.heard);
+  EXPECT_EQ(other.engine.state(), Handshake) << "it is a true hello, but the rest does not fit";
+  End client(kOne, Role::Client);
+  pair.client.engine.send("words");
+  other.engine.receive(pair.client.engine.output(), other.heard);
+  EXPECT_EQ(other.engine.state(), Failed);
+  EXPECT_THAT(other.heard, IsEmpty());
+}
+
+TEST(TlsContextTest, AKeyIsEnoughAndNotTheToken) {
+  const auto context = context_of(kOne);
+  EXPECT_THAT(context->key(), SizeIs(32));
+  EXPECT_THAT(context->key(), Not(HasSubstr(kOne.substr(0, 8))));
+  EXPECT_EQ(context->key(), context_of(kOne)->key());
+  EXPECT_NE(context->key(), context_of(kTwo)->key());
+  const auto copy = TlsContext::of_key(context->key());
+  ASSERT_TRUE(copy);
+  TlsEngine client(*copy, Role::Client);
+  TlsEngine server(context, Role::Server);
+  std::string plain;
+  server.receive(client.output(), plain);
+  client.receive(server.output(), plain);
+  EXPECT_TRUE(client.is_open());
+  EXPECT_FALSE(TlsContext::of_key("short"));
+}
+
+}  // namespace
+}  // namespace drun::secure
