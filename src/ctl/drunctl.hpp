@@ -7,6 +7,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <exception>
+#include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -16,6 +17,7 @@
 #include "base/exit_codes.hpp"
 #include "drun/base/endpoint.hpp"
 #include "drun/store/client.hpp"
+#include "secure/tls_context.hpp"
 
 namespace drun::ctl {
 
@@ -51,6 +53,8 @@ struct CtlOptions {
   std::optional<std::string> file;
   std::optional<std::string> output;  // timeline; nullopt: standard output
   std::string heartbeat_file;         // of the worker that has started this; empty: none has
+  std::string token_file;
+  std::shared_ptr<const secure::TlsContext> tls;  // of the job's token; null: none was given
   std::string command;
   std::vector<std::string> environment;  // "NAME=value"
   std::vector<std::string> words;        // after the command
@@ -67,6 +71,9 @@ struct ParsedCtl {
                               const std::vector<std::string>& environment);
 // "add KEY [N]"; `command` is one that there is.
 [[nodiscard]] std::string usage_of(std::string_view command);
+
+// False: the command is about this host, files or a worker's own store alone.
+[[nodiscard]] bool asks_a_store(const CtlOptions& options);
 
 // Runs the command; the exit code. Throws cli::UsageError.
 int run(const CtlOptions& options);

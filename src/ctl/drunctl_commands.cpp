@@ -1,6 +1,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <cerrno>
 #include <charconv>
 #include <cstdio>
@@ -67,10 +68,10 @@ class Command {
   Result<Client> connect_raw() const { return connect(store(), "", true); }
 
   Result<ControlQuery> connect_control() const {
-    return ControlQuery::open(store(), deadline(), options_.retry);
+    return ControlQuery::open(store(), deadline(), options_.retry, options_.tls);
   }
   Result<ControlQuery> connect_control_there() const {
-    return ControlQuery::open(options_.endpoint, deadline(), options_.retry);
+    return ControlQuery::open(options_.endpoint, deadline(), options_.retry, options_.tls);
   }
 
   // What stands before this user's keys in the store.
@@ -81,14 +82,18 @@ class Command {
   }
 
  private:
-  Endpoint store() const { return followed(options_.endpoint, deadline()); }
+  Endpoint store() const { return followed(options_.endpoint, deadline(), options_.tls); }
 
   Result<Client> connect(const Endpoint& place, const std::string& prefix, bool raw) const {
     ClientOptions options;
     options.prefix = prefix;
     options.raw_keys = raw;
     options.retry = options_.retry;
-    return Client::connect(place, deadline(), options);
+    options.tls = options_.tls;
+    auto client = Client::connect(place, deadline(), options);
+    if (client || options.tls != nullptr || client.error().code() != Errc::Closed) return client;
+    return Error(Errc::Closed,
+                 client.error().what() + ", as a store does that asks for a token (--token-file)");
   }
 
   const CtlOptions& options_;
@@ -454,6 +459,11 @@ const std::map<std::string, Verb>& verbs() {
 }
 
 }  // namespace
+
+bool asks_a_store(const CtlOptions& options) {
+  constexpr std::array<std::string_view, 4> kOthers{"doctor", "health", "heartbeat", "timeline"};
+  return std::find(kOthers.begin(), kOthers.end(), options.command) == kOthers.end();
+}
 
 int run(const CtlOptions& options) {
   const auto verb = verbs().find(options.command);

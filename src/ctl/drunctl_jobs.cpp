@@ -34,9 +34,10 @@ Error unexpected() {
 }
 
 // nullopt: it is there, or nobody says anything else.
-std::optional<Endpoint> moved_to(const Endpoint& place, Deadline deadline) {
+std::optional<Endpoint> moved_to(const Endpoint& place, Deadline deadline,
+                                 const ControlQuery::Tls& tls) {
   const auto limit = std::min(deadline, std::chrono::steady_clock::now() + kSignpostLimit);
-  auto query = ControlQuery::open(place, limit, false);
+  auto query = ControlQuery::open(place, limit, false, tls);
   if (!query) return std::nullopt;
   const auto reply = ask(*query, control::Find{}, limit);
   const auto* moved = reply ? std::get_if<control::Moved>(&*reply) : nullptr;
@@ -46,10 +47,10 @@ std::optional<Endpoint> moved_to(const Endpoint& place, Deadline deadline) {
 
 }  // namespace
 
-Endpoint followed(const Endpoint& endpoint, Deadline deadline) {
+Endpoint followed(const Endpoint& endpoint, Deadline deadline, const ControlQuery::Tls& tls) {
   Endpoint place = endpoint;
   for (int hop = 0; hop < kMostHops; ++hop) {
-    const auto moved = moved_to(place, deadline);
+    const auto moved = moved_to(place, deadline, tls);
     if (!moved) break;
     place = *moved;
   }

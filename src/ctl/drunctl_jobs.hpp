@@ -16,7 +16,8 @@ using Deadline = std::chrono::steady_clock::time_point;
 
 // Where the store of the job at this endpoint is now: there may be an agent that only knows where
 // it has gone. Says so if it is elsewhere.
-[[nodiscard]] Endpoint followed(const Endpoint& endpoint, Deadline deadline);
+[[nodiscard]] Endpoint followed(const Endpoint& endpoint, Deadline deadline,
+                                const store::ControlQuery::Tls& tls);
 
 struct WatchedDocuments {
   std::uint64_t watch = 0;  // the request whose replies are their changes

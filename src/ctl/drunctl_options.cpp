@@ -117,6 +117,8 @@ constexpr std::array kFlags{
     Flag{"json", 0, "", "", kOwn, kFlagsGroup, "", "JSON on standard output; what is not UTF-8 in base64"},
     Flag{"raw", 0, "", "", kOwn, kFlagsGroup, "",
          "keys as they are in the store; otherwise \"/\" is put before them, as torch's clients do"},
+    Flag{"token-file", 0, "FILE", "", kOwn, kFlagsGroup, "FILE",
+         "the job's token is in this file, unless it is in DRUN_TOKEN: the store is asked over TLS"},
     Flag{"prefix", 0, "P", "", kOwn, kFlagsGroup, "", "keys below P/, those of torch's PrefixStore"},
     cli::help_flag(kFlagsGroup),
     cli::version_flag(kFlagsGroup),
@@ -166,6 +168,10 @@ CtlOptions build(const cli::GivenFlags& flags) {
   if (const Setting* setting = flags.find("count"))
     options.count = static_cast<std::size_t>(cli::parse_integer<std::int64_t>(*setting, 1));
   if (const Setting* setting = flags.find("prefix")) options.prefix = setting->value;
+  if (const Setting* setting = flags.find("token-file")) {
+    if (setting->value.empty()) refuse(*setting, "expected the name of a file");
+    options.token_file = setting->value;
+  }
   if (const Setting* setting = flags.find("file")) options.file = setting->value;
   if (const Setting* setting = flags.find("output")) options.output = setting->value;
   options.html = flags.on("html");

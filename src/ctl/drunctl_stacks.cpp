@@ -103,7 +103,8 @@ std::string shown_as(const CtlOptions& options, const std::string& job, const St
 }
 
 int stacks_at(const CtlOptions& options, const std::optional<std::string>& job, Deadline deadline) {
-  auto query = ControlQuery::open(followed(options.endpoint, deadline), deadline, options.retry);
+  auto query = ControlQuery::open(followed(options.endpoint, deadline, options.tls), deadline,
+                                  options.retry, options.tls);
   if (!query) return unreachable(query.error());
   const std::string prefix =
       job ? rendezvous::Keys(*job).prefix : std::string(rendezvous::kAllJobs);

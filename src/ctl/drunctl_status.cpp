@@ -202,12 +202,13 @@ class LiveView {
 };
 
 // The first that answers, tried again and again until the deadline.
-Result<ControlQuery> find_store(const std::vector<Endpoint>& places, Deadline deadline) {
+Result<ControlQuery> find_store(const std::vector<Endpoint>& places, Deadline deadline,
+                                const ControlQuery::Tls& tls) {
   for (;;) {
     Error last;
     for (const Endpoint& place : places) {
       const auto limit = std::min(deadline, Clock::now() + kPlaceLimit);
-      auto query = ControlQuery::open(followed(place, limit), limit, false);
+      auto query = ControlQuery::open(followed(place, limit, tls), limit, false, tls);
       if (query) return query;
       last = query.error();
     }
@@ -228,7 +229,7 @@ int watch_at(const CtlOptions& options, const Endpoint& endpoint,
     if (const auto code = view.run(query, std::move(watched), end)) return *code;
     const auto limit = std::min(end.value_or(Deadline::max()), Clock::now() + kSearchLimit);
     for (;;) {
-      auto next = find_store(view.places(endpoint), limit);
+      auto next = find_store(view.places(endpoint), limit, options.tls);
       if (!next) return unreachable(next.error());
       auto documents = read_documents(*next, prefix_of(job), limit);
       if (!documents && Clock::now() < limit) continue;
@@ -257,8 +258,8 @@ std::string load_of(ControlQuery& query, const Endpoint& place, Deadline deadlin
 
 int status_at(const CtlOptions& options, const Endpoint& endpoint,
               const std::optional<std::string>& job, Deadline deadline, Asides asides = {}) {
-  const Endpoint place = followed(endpoint, deadline);
-  auto query = ControlQuery::open(place, deadline, options.retry);
+  const Endpoint place = followed(endpoint, deadline, options.tls);
+  auto query = ControlQuery::open(place, deadline, options.retry, options.tls);
   if (!query) return unreachable(query.error());
   auto watched = read_documents(*query, prefix_of(job), deadline);
   if (!watched) return failed(watched.error());
@@ -290,10 +291,11 @@ std::vector<Endpoint> places_of(std::string_view meeting_place) {
 }
 
 // The first of several where a store is, or else the first.
-Endpoint first_there(const std::vector<Endpoint>& places, Deadline deadline) {
+Endpoint first_there(const std::vector<Endpoint>& places, Deadline deadline,
+                     const ControlQuery::Tls& tls) {
   for (const Endpoint& place : places)
     if (places.size() == 1 ||
-        ControlQuery::open(place, std::min(deadline, Clock::now() + kPlaceLimit), false))
+        ControlQuery::open(place, std::min(deadline, Clock::now() + kPlaceLimit), false, tls))
       return place;
   return places.front();
 }
@@ -376,8 +378,9 @@ int status_of_host(const CtlOptions& options, const std::optional<std::string>& 
   }
   for (const auto& [place, asides] : places) {
     const auto& [endpoint, id] = place;
-    code = std::max(
-        code, status_at(options, first_there(places_of(endpoint), deadline), id, deadline, asides));
+    code =
+        std::max(code, status_at(options, first_there(places_of(endpoint), deadline, options.tls),
+                                 id, deadline, asides));
   }
   if (code >= 0) return code;
   log::error("no drun of this user runs here{}: name the store with --endpoint",

@@ -36,6 +36,7 @@
 #include "launcher/starter/start_hosts.hpp"
 #include "launcher/telling/own_log.hpp"
 #include "launcher/workers/preflight.hpp"
+#include "secure/tls_context.hpp"
 #include "secure/token_source.hpp"
 
 namespace {
@@ -105,22 +106,22 @@ int become(const drun::launcher::Options& options) {
 // The error is for the user.
 drun::Status use_token(drun::launcher::Options& options, GivenToken token) {
   using namespace drun;
-  // One that nobody uses ends no job.
-  if (!launcher::has_status_page(options)) return Done{};
-  if (!token && !options.token_file.empty()) {
-    token = secure::read_token(options.token_file);
-    if (!*token) return Error(token->error().code(), "--token-file " + token->error().what());
-  }
-  if (!token) return Done{};
-  if (!*token) return token->error();
-  options.token = std::move(**token);
+  auto given = secure::given_token(std::move(token), options.token_file);
+  if (!given) return given.error();
+  options.token = std::move(*given);
+  if (options.token && !options.token->is_long()) log::warning("{}", secure::kShortToken);
   return Done{};
 }
 
 int run(drun::launcher::Options& options, GivenToken token) {
   using namespace drun;
   const bool elsewhere = options.start || !options.instead.empty();
-  if (token && elsewhere && launcher::has_status_page(options))
+  if (token && elsewhere && options.token_file.empty())
+    return fail(options, kUsageError,
+                std::string(secure::kTokenVariable) +
+                    " is not handed to agents elsewhere: put the token into a file on each host, "
+                    "for --token-file");
+  if (token && elsewhere)
     log::warning("{} stays here: the agents that are started take theirs from --token-file",
                  secure::kTokenVariable);
   if (!options.inferred.empty()) log::info("{}", options.inferred);
@@ -132,6 +133,11 @@ int run(drun::launcher::Options& options, GivenToken token) {
   if (const auto taken = use_token(options, std::move(token)); !taken)
     return options.dry_run ? fail(options, kUsageError, taken.error().what())
                            : end_early(options, kUsageError, taken.error().what());
+  if (options.token) {
+    auto tls = secure::TlsContext::of(*options.token);
+    if (!tls) return end_early(options, kDrunFailed, tls.error().what());
+    options.tls = std::move(*tls);
+  }
   // Of several machines each finds it out when its workers start, so that all hear of it.
   const bool one_machine = options.local_nodes > 0 || options.max_nodes == 1;
   launcher::FirstLook look;

@@ -14,6 +14,11 @@ namespace drun::secure {
 // A command that makes one, for messages.
 inline constexpr std::string_view kMakesToken = "head -c 32 /dev/urandom | base64";
 
+// What is said of one that is not long.
+inline constexpr std::string_view kShortToken =
+    "the token has fewer than 32 characters: who can record a connection may guess it; this makes "
+    "one: head -c 32 /dev/urandom | base64";
+
 // Overwrites it where it stands, and leaves it empty.
 void wipe(std::string& secret);
 

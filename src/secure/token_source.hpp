@@ -26,4 +26,9 @@ inline constexpr std::string_view kTokenVariable = "DRUN_TOKEN";
 [[nodiscard]] Result<Token> read_token(const std::string& path,
                                        std::chrono::milliseconds limit = kFilesLimit);
 
+// What a program was given: the variable's, which comes first, or else the file's; an empty `file`
+// is none. Nullopt: none was given. The error is a sentence for the user.
+[[nodiscard]] Result<std::optional<Token>> given_token(std::optional<Result<Token>> variable,
+                                                       const std::string& file);
+
 }  // namespace drun::secure

@@ -217,7 +217,7 @@ TEST_F(EndpointsTest, NoRoundBeginsAtTheEndpointOfAStoreThatHasMoved) {
   start(arguments);
   const auto deadline = store::ControlQuery::Deadline::clock::now() + kPatience;
   auto teller = store::ControlQuery::open(
-      {"127.0.0.1", static_cast<std::uint16_t>(ports_[0].number())}, deadline, true);
+      {"127.0.0.1", static_cast<std::uint16_t>(ports_[0].number())}, deadline, true, nullptr);
   ASSERT_TRUE(teller);
   const std::string prefix = "drun/moved/";
   const auto told =

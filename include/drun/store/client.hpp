@@ -45,6 +45,10 @@
 #include "drun/store/tcpstore_version.hpp"
 #include "drun/store/values.hpp"
 
+namespace drun::secure {
+class TlsContext;
+}
+
 namespace drun::store {
 
 struct ClientOptions {
@@ -61,6 +65,9 @@ struct ClientOptions {
   std::chrono::milliseconds timeout{300'000};
   // A longer value or key in a reply is an error; memory grows only as bytes arrive.
   std::size_t max_value_bytes = std::size_t{1} << 30;
+  // The job's token, of drun's own programs: TLS with it alone, and no store without it. Null:
+  // none.
+  std::shared_ptr<const secure::TlsContext> tls{};
 };
 
 class Client {

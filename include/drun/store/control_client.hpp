@@ -23,6 +23,10 @@
 #include "drun/base/endpoint.hpp"
 #include "drun/store/place.hpp"
 
+namespace drun::secure {
+class TlsContext;
+}
+
 namespace asio {
 class io_context;
 }
@@ -59,6 +63,9 @@ struct ControlOptions {
   std::chrono::milliseconds majority_timeout{6'000};
   // After a break: Down comes once more when nobody listens at the store's port any more.
   bool tell_refusal = false;
+  // The job's token, of drun's own programs: TLS with it alone, and no store without it. Null:
+  // none.
+  std::shared_ptr<const secure::TlsContext> tls{};
 };
 
 struct ControlGuard {

@@ -16,7 +16,8 @@ enum class Errc {
   NoSession,        // an ephemeral write without a session
   SessionExpired,   // the session ended, and its ephemeral keys with it
   SnapshotDamaged,  // a snapshot file that is not complete or not one
-  Unsupported       // the server cannot do this (a call newer than the server)
+  Unsupported,      // the server cannot do this (a call newer than the server)
+  WrongToken        // the server has another token than the client, or one of them has none
 };
 
 [[nodiscard]] const std::error_category& store_category();

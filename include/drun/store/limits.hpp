@@ -27,6 +27,8 @@ struct Limits {
   std::size_t unread_bytes = 256 * 1024 * 1024;
   // A peer with replies waiting that reads nothing for this long is dropped.
   std::chrono::milliseconds unread_time{30'000};
+  // Of a store with a token: a peer that has shown none for this long is dropped.
+  std::chrono::milliseconds proof_time{10'000};
 };
 
 }  // namespace drun::store

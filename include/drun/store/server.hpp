@@ -18,6 +18,10 @@
 #include "drun/store/limits.hpp"
 #include "drun/store/place.hpp"
 
+namespace drun::secure {
+class TlsContext;
+}
+
 namespace drun::store {
 
 // Which table a protocol's connections on a listener act on.
@@ -64,6 +68,10 @@ struct ServerOptions {
   std::uint32_t quorum = 0;
   // Of a successor: what the one before it at this place had heard. Null: there was none.
   std::shared_ptr<const Deaths> deaths{};
+  // The job's token, of drun's own programs: only TLS with it leads to Table::Job, and to the
+  // control protocol. TCPStore clients of a listener for Table::Workers need none. Null: none is
+  // asked for.
+  std::shared_ptr<const secure::TlsContext> tls{};
 };
 
 class Server {

@@ -111,6 +111,7 @@ store::ServerOptions server_options(const Options& options, bool successor) {
   result.founders = founders(options);
   result.job = rendezvous::Keys(options.run_id).prefix;
   if (!successor) result.listening = listening(options);
+  result.tls = options.tls;
   return result;
 }
 
@@ -127,6 +128,7 @@ store::ControlOptions control_options(const Options& options, bool hosting,
   result.heartbeat_interval = outage / kHeartbeats;
   result.heartbeat_timeout = std::min(options.conf.heartbeat_timeout, outage / 2);
   result.read_timeout = options.conf.read_timeout;
+  result.tls = options.tls;
   if (successors(options) > 0) {
     result.job = rendezvous::Keys(options.run_id).prefix;
     // SuccessionFsm decides when to look elsewhere, since it knows where else the store may be.

@@ -7,7 +7,7 @@ namespace drun::launcher {
 Farewells farewells(const RemoteBackend& link, const StoreStanding& standing,
                     const AddressBook& addresses) {
   return {standing.hosts() ? std::nullopt : link.farewell(),
-          proofs_for_others(link, standing, addresses)};
+          proofs_for_others(link, standing, addresses), standing.key()};
 }
 
 std::vector<store::ControlFarewell> proofs_for_others(const RemoteBackend& link,

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <optional>
+#include <string>
 #include <vector>
 
 #include "drun/store/control_client.hpp"
@@ -16,6 +17,7 @@ namespace drun::launcher {
 struct Farewells {
   std::optional<store::ControlFarewell> first;
   std::vector<store::ControlFarewell> others;
+  std::string key{};  // of these stores; empty: the job has no token
 };
 
 // A store that this agent hosts dies with it, so that one is not told: whatever has the port by

@@ -77,6 +77,7 @@ store::InquiryFsm::Options StoreStanding::inquiry(LookoutTask task) const {
   store::InquiryFsm::Options result;
   result.job = rendezvous::Keys(options_.run_id).prefix;
   result.founders = founders(options_).electorate.round;
+  result.tls = options_.tls;
   if (task == LookoutTask::AskOften) result.period = kAskWhileFounding;
   if (tells(task)) result.retry = kTellAgain;
   return result;
@@ -98,6 +99,10 @@ store::StoreNews StoreStanding::news(LookoutTask task, const Endpoint& own,
   news.port = hosting_ ? own.port : store.port;
   news.address = hosting_ ? own.host : store.host;
   return news;
+}
+
+std::string StoreStanding::key() const {
+  return options_.tls == nullptr || options_.backend == Backend::Etcd ? "" : options_.tls->key();
 }
 
 std::optional<Endpoint> StoreStanding::later_store(const store::Whereabouts& answer,

@@ -5,6 +5,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <string>
 #include <vector>
 
 #include "drun/base/endpoint.hpp"
@@ -84,6 +85,8 @@ class StoreStanding {
   [[nodiscard]] bool is_lost() const { return is_lost_; }
   // Where the successors other than this agent are.
   [[nodiscard]] const std::vector<Endpoint>& other_successors() const { return others_; }
+  // Of the stores of this job, for TLS; empty: they have none.
+  [[nodiscard]] std::string key() const;
 
  private:
   const Options& options_;

@@ -55,8 +55,6 @@ void build_status(const cli::GivenFlags& flags, Options& options) {
   if (const cli::Setting* setting = flags.find("token-file")) {
     if (setting->value.empty()) refuse(*setting, "expected the name of a file");
     options.token_file = setting->value;
-    if (!has_status_page(options))
-      options.notes.push_back(setting->shown + " has no effect without --status-listen");
   }
   if (const cli::Setting* setting = flags.find("metrics-file")) {
     if (setting->value.empty()) refuse(*setting, "expected the name of a file, NAME.prom");

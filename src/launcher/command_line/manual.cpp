@@ -59,7 +59,7 @@ constexpr std::array<std::pair<std::string_view, std::string_view>, 24> kWorkerV
 
 constexpr std::array<std::pair<std::string_view, std::string_view>, 10> kOwnVariables{{
     {"PET_*", "each sets the flag of that name"},
-    {"DRUN_TOKEN", "the job's token, before --token-file; workers do not get it"},
+    {"DRUN_TOKEN", "the job's token, before --token-file: agents speak TLS; workers do not get it"},
     {"PYTHON_EXEC", "the Python for files that end in .py, for -m and --run-path (python3)"},
     {"CUDA_VISIBLE_DEVICES", "and its like: which GPUs there are for gpu, auto and --gpu-ids"},
     {"NO_COLOR, TERM",

@@ -19,6 +19,7 @@
 #include "launcher/hosts/start_plan.hpp"
 #include "launcher/process/exit_status.hpp"
 #include "rendezvous/types.hpp"
+#include "secure/tls_context.hpp"
 #include "secure/token.hpp"
 
 namespace drun::launcher {
@@ -251,8 +252,9 @@ struct Options : WorkerSpec, MeetingChoices {
   // The file with the job's token; empty: none. main() reads it, unless there is DRUN_TOKEN.
   std::string token_file;
   std::optional<secure::Token> token;
-  std::string metrics_file;  // for Prometheus; empty: none
-  bool summary = false;      // the end tells what the ranks have used
+  std::shared_ptr<const secure::TlsContext> tls;  // of the token; null: there is none
+  std::string metrics_file;                       // for Prometheus; empty: none
+  bool summary = false;                           // the end tells what the ranks have used
   bool verbose = false;
   bool quiet = false;
   bool dry_run = false;

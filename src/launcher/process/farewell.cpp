@@ -6,11 +6,13 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
+#include <memory>
 #include <string_view>
 #include <utility>
 
 #include "base/file_descriptor.hpp"
 #include "base/poll_until.hpp"
+#include "secure/tls_engine.hpp"
 
 namespace drun::process {
 namespace {
@@ -25,15 +27,19 @@ constexpr std::chrono::milliseconds kOthersLimit{500};
 // One who is being told.
 class Call {
  public:
-  Call(const Words& words, int tries) : words_(&words), tries_left_(tries) { dial(); }
+  Call(const Words& words, std::shared_ptr<const secure::TlsContext> tls, int tries)
+      : words_(&words), tls_context_(std::move(tls)), tries_left_(tries) {
+    dial();
+  }
 
   // To be polled; one that has ended is left out by its descriptor.
   [[nodiscard]] pollfd entry() const {
     if (!is_under_way()) return {-1, 0, 0};
-    return {socket_.get(), static_cast<short>(stage_ == Stage::Sending ? POLLOUT : POLLIN), 0};
+    const bool sends = stage_ == Stage::Sending && (!tls_ || !tls_->output().empty());
+    return {socket_.get(), static_cast<short>(sends ? POLLOUT : POLLIN), 0};
   }
   void on_ready() {
-    if (stage_ == Stage::Sending) return send();
+    if (stage_ == Stage::Sending) return tls_ ? send_secure() : send();
     if (stage_ == Stage::Sent) await_close();
   }
 
@@ -51,6 +57,8 @@ class Call {
     --tries_left_;
     stage_ = Stage::Failed;
     rest_ = words_->bytes;
+    if (tls_context_ != nullptr)
+      tls_ = std::make_unique<secure::TlsEngine>(tls_context_, secure::TlsEngine::Role::Client);
     sockaddr_storage address{};
     const std::size_t size = words_->address.size();
     if (size < sizeof(sa_family_t) || size > sizeof address) return;
@@ -72,6 +80,29 @@ class Call {
     ::shutdown(socket_.get(), SHUT_WR);
     stage_ = Stage::Sent;
   }
+  // Its bytes go when the store has proved what it is.
+  void send_secure() {
+    std::string& output = tls_->output();
+    const ssize_t n = ::send(socket_.get(), output.data(), output.size(), MSG_NOSIGNAL);
+    if (n < 0 && errno != EAGAIN && errno != EINTR) stage_ = Stage::Failed;
+    if (n > 0) output.erase(0, static_cast<std::size_t>(n));
+    if (stage_ == Stage::Failed || !output.empty()) return;
+    if (tls_->is_open() && rest_.empty()) {
+      ::shutdown(socket_.get(), SHUT_WR);
+      stage_ = Stage::Sent;
+      return;
+    }
+    char bytes[4096];
+    const ssize_t got = ::recv(socket_.get(), bytes, sizeof bytes, 0);
+    if (got < 0 && (errno == EAGAIN || errno == EINTR)) return;
+    std::string ignored;
+    if (got > 0) tls_->receive({bytes, static_cast<std::size_t>(got)}, ignored);
+    if (got <= 0 || tls_->state() == secure::TlsEngine::State::Failed) {
+      stage_ = Stage::Failed;
+    } else if (tls_->is_open()) {
+      tls_->send(std::exchange(rest_, {}));
+    }
+  }
   void await_close() {
     char ignored[512];
     const ssize_t n = ::recv(socket_.get(), ignored, sizeof ignored, 0);
@@ -82,6 +113,8 @@ class Call {
   }
 
   const Words* words_;
+  std::shared_ptr<const secure::TlsContext> tls_context_;
+  std::unique_ptr<secure::TlsEngine> tls_;
   int tries_left_;
   std::string_view rest_;
   FileDescriptor socket_;
@@ -117,11 +150,17 @@ void await(std::vector<Call> calls, bool first) {
 // All of them, since a store that took it may be lost before its next one has begun.
 void say(const Farewell& farewell) {
   const Words first{farewell.address, farewell.bytes};
+  std::shared_ptr<const secure::TlsContext> tls;
+  if (!farewell.key.empty()) {
+    const auto made = secure::TlsContext::of_key(farewell.key);
+    if (!made) return;  // the lease ends by itself
+    tls = *made;
+  }
   std::vector<Call> calls;
   calls.reserve(farewell.others.size() + 1);
-  if (!farewell.address.empty()) calls.emplace_back(first, 1);
+  if (!farewell.address.empty()) calls.emplace_back(first, tls, 1);
   for (const Words& words : farewell.others)
-    calls.emplace_back(words, kTries);
+    calls.emplace_back(words, tls, kTries);
   if (!calls.empty()) await(std::move(calls), !farewell.address.empty());
 }
 

@@ -76,6 +76,8 @@ std::string encode(const process::Farewell& farewell) {
     writer.number(static_cast<std::uint32_t>(bytes.size()));
     writer.bytes(address).bytes(bytes);
   };
+  writer.number(static_cast<std::uint32_t>(farewell.key.size()));
+  writer.bytes(farewell.key);
   add(farewell.address, farewell.bytes);
   for (const auto& other : farewell.others)
     add(other.address, other.bytes);
@@ -85,6 +87,7 @@ std::string encode(const process::Farewell& farewell) {
 process::Farewell decode_farewell(std::string_view payload) {
   Reader reader(payload);
   process::Farewell result;
+  result.key = reader.bytes(reader.number<std::uint32_t>());
   for (bool first = true; first || !reader.rest().empty(); first = false) {
     const auto address = reader.number<std::uint32_t>();
     const auto bytes = reader.number<std::uint32_t>();

@@ -19,6 +19,7 @@
 #include "store/client/resolve.hpp"
 #include "store/client/socket.hpp"
 #include "store/client/stream_connection.hpp"
+#include "store/client/token_refusal.hpp"
 
 namespace drun::store {
 
@@ -26,7 +27,7 @@ namespace drun::store {
 class AsyncClient::Impl final : public StreamConnection {
  public:
   Impl(asio::io_context& io, Endpoint endpoint, ClientOptions options)
-      : StreamConnection(io),
+      : StreamConnection(io, options.tls),
         endpoint_(std::move(endpoint)),
         options_(std::move(options)),
         version_(options_.version.value_or(TcpStoreVersion::Torch2_2)),
@@ -107,6 +108,9 @@ class AsyncClient::Impl final : public StreamConnection {
   void on_received(std::string_view bytes) override { fsm_->on_received(bytes); }
   void on_broken(int error) override {
     fsm_->on_closed(network_error(error == 0 ? ECONNRESET : error));
+  }
+  void on_unproven(secure::TlsEngine::Failure failure) override {
+    fsm_->on_closed(Error(Errc::WrongToken, "it " + token_refusal(failure)));
   }
   [[nodiscard]] std::optional<Time> next_deadline() const override {
     return fsm_ ? fsm_->next_deadline() : std::nullopt;

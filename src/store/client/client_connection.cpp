@@ -44,7 +44,7 @@ class Connector {
     Error last(std::make_error_code(std::errc::host_unreachable), "the name has no address");
     for (const SocketAddress& address : *addresses) {
       Opened opened = attempt(address);
-      if (opened || opened.error().code() == Errc::NotAStore) return opened;
+      if (opened || is_final(opened.error())) return opened;
       last = opened.error();
     }
     return last;
@@ -55,14 +55,15 @@ class Connector {
     Opened opened = attempt(address, TcpStoreVersion::Torch2_2);
     if (opened || !may_be_older(opened.error())) return opened;
     Opened older = attempt(address, TcpStoreVersion::Torch1_13);
-    return older || older.error().code() == Errc::NotAStore ? std::move(older) : std::move(opened);
+    return older || is_final(older.error()) ? std::move(older) : std::move(opened);
   }
 
   Opened attempt(const SocketAddress& address, TcpStoreVersion version) {
     auto socket = connect_to(address, std::min(deadline_, steady_clock::now() + kConnectLimit));
     if (!socket) return socket.error();
-    auto connection = std::make_unique<ClientConnection>(endpoint_, std::move(*socket), version,
-                                                         options_.max_value_bytes);
+    auto connection = std::make_unique<ClientConnection>(
+        endpoint_, SecureSocket(std::move(*socket), options_.tls), version,
+        options_.max_value_bytes);
     const auto nonce = static_cast<std::uint32_t>(::getpid());
     const auto reply =
         connection->run(handshake(version, nonce), handshake_limit(deadline_, steady_clock::now()));
@@ -78,7 +79,7 @@ class Connector {
 
 }  // namespace
 
-ClientConnection::ClientConnection(const Endpoint& endpoint, FileDescriptor socket,
+ClientConnection::ClientConnection(const Endpoint& endpoint, SecureSocket socket,
                                    TcpStoreVersion version, std::size_t max_value_bytes)
     : socket_(std::move(socket)), fsm_(endpoint, version, max_value_bytes) {}
 
@@ -95,7 +96,7 @@ Result<tcpstore::Reply> ClientConnection::run(ClientCall call, std::chrono::mill
   for (;;) {
     for (ClientFsm::Outcome& outcome : fsm_.take_outcomes())
       outcome.finished(std::move(outcome.result));
-    if (!fsm_.open()) socket_.reset();
+    if (!fsm_.open()) socket_.close();
     if (result) return std::move(*result);
     send_or_receive();
   }
@@ -105,9 +106,8 @@ Result<tcpstore::Reply> ClientConnection::run(ClientCall call, std::chrono::mill
 void ClientConnection::send_or_receive() {
   const SteadyTime deadline = fsm_.next_deadline().value();  // a call is under way
   const std::string_view output = fsm_.output();
-  const auto moved = output.empty()
-                         ? receive_some(socket_.get(), buffer_.data(), buffer_.size(), deadline)
-                         : send_some(socket_.get(), output, deadline);
+  const auto moved = output.empty() ? socket_.receive_some(buffer_.data(), buffer_.size(), deadline)
+                                    : socket_.send_some(output, deadline);
   if (!moved) {
     if (moved.error().code() == Errc::Timeout) return fsm_.on_time(steady_clock::now());
     return fsm_.on_closed(moved.error());
@@ -117,7 +117,7 @@ void ClientConnection::send_or_receive() {
 }
 
 Endpoint ClientConnection::local_endpoint() const {
-  return to_endpoint(local_address_of(socket_.get()));
+  return to_endpoint(local_address_of(socket_.fd()));
 }
 
 }  // namespace drun::store

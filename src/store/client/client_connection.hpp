@@ -8,19 +8,18 @@
 #include <memory>
 #include <string>
 
-#include "base/file_descriptor.hpp"
 #include "drun/base/endpoint.hpp"
 #include "drun/base/result.hpp"
 #include "drun/store/client.hpp"
 #include "store/client/client_fsm.hpp"
-#include "store/client/socket.hpp"
+#include "store/client/secure_socket.hpp"
 
 namespace drun::store {
 
 class ClientConnection {
  public:
   // A connected socket; `version` is what will be spoken on it.
-  ClientConnection(const Endpoint& endpoint, FileDescriptor socket, TcpStoreVersion version,
+  ClientConnection(const Endpoint& endpoint, SecureSocket socket, TcpStoreVersion version,
                    std::size_t max_value_bytes);
 
   // As Client::connect. Errors are complete: they name the endpoint.
@@ -31,14 +30,14 @@ class ClientConnection {
   // Until the call is over.
   [[nodiscard]] Result<tcpstore::Reply> run(ClientCall call, std::chrono::milliseconds limit);
 
-  [[nodiscard]] bool connected() const { return socket_.valid(); }
+  [[nodiscard]] bool connected() const { return socket_.is_open(); }
   [[nodiscard]] TcpStoreVersion version() const { return fsm_.version(); }
   [[nodiscard]] Endpoint local_endpoint() const;
 
  private:
   void send_or_receive();
 
-  FileDescriptor socket_;
+  SecureSocket socket_;
   ClientFsm fsm_;
   std::array<char, 65536> buffer_;
 };

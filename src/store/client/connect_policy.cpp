@@ -24,6 +24,10 @@ Error handshake_failure(const Error& cause) {
   return cause;
 }
 
+bool is_final(const Error& cause) {
+  return cause.code() == Errc::NotAStore || cause.code() == Errc::WrongToken;
+}
+
 bool may_be_older(const Error& handshake_failure) {
   return handshake_failure.code() == Errc::Closed;
 }
@@ -31,7 +35,7 @@ bool may_be_older(const Error& handshake_failure) {
 std::optional<Error> connect_failure(const ConnectLimits& limits, const Error& cause,
                                      ConnectLimits::Time now) {
   const bool late = now >= limits.deadline;
-  if (cause.code() != Errc::NotAStore && limits.retry && !late) return std::nullopt;
+  if (!is_final(cause) && limits.retry && !late) return std::nullopt;
   std::string text = "connect to " + to_string(limits.endpoint) + ": " + cause.what();
   if (limits.retry && late) text += " (gave up after " + to_text(now - limits.start) + ")";
   return Error(cause.code(), std::move(text));

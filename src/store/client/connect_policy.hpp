@@ -32,6 +32,9 @@ struct ConnectLimits {
 // What the end of the handshake means: a bare cause.
 [[nodiscard]] Error handshake_failure(const Error& cause);
 
+// Trying again would not help.
+[[nodiscard]] bool is_final(const Error& cause);
+
 // Whether a server that failed the handshake of torch 2.2 so may be one of torch 1.13, which closes
 // the connection. One that is going away does so, too.
 [[nodiscard]] bool may_be_older(const Error& handshake_failure);

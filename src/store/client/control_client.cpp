@@ -11,6 +11,7 @@
 #include "store/client/control_fsm.hpp"
 #include "store/client/resolve.hpp"
 #include "store/client/stream_connection.hpp"
+#include "store/client/token_refusal.hpp"
 
 namespace drun::store {
 namespace {
@@ -27,7 +28,9 @@ std::string closed_because(int error) {
 class ControlClient::Impl final : public StreamConnection {
  public:
   Impl(asio::io_context& io, ControlOptions options, Sink sink)
-      : StreamConnection(io), fsm_(std::move(options), random_seed()), sink_(std::move(sink)) {}
+      : StreamConnection(io, options.tls),
+        fsm_(std::move(options), random_seed()),
+        sink_(std::move(sink)) {}
 
   ControlFsm& fsm() { return fsm_; }
   const ControlFsm& fsm() const { return fsm_; }
@@ -129,6 +132,10 @@ class ControlClient::Impl final : public StreamConnection {
   void on_broken(int error) override {
     outgoing_.clear();
     fsm_.on_disconnected(closed_because(error), Clock::now());
+  }
+  void on_unproven(secure::TlsEngine::Failure failure) override {
+    outgoing_.clear();
+    fsm_.on_refused(token_refusal(failure), Clock::now());
   }
   [[nodiscard]] std::optional<Time> next_deadline() const override { return fsm_.next_deadline(); }
   void on_time(Time now) override { fsm_.on_time(now); }

@@ -174,7 +174,8 @@ void ControlFsm::on_disconnected(const std::string& cause, Time now) {
     // server that this client has used or was sent to is a store: it is only tried again.
     if (!had_session_ && !visiting_ && ++handshakes_refused_ >= kHandshakesRefused) {
       fail(to_string(options_.endpoint) + " is not a drun store: " +
-           (input_.empty() ? "it closes the connection when it is greeted"
+           (input_.empty() ? std::string("it closes the connection when it is greeted") +
+                                 (options_.tls != nullptr ? " by TLS, as it is with a token" : "")
                            : "it answered " + quote_bytes(input_)));
       return;
     }
@@ -182,6 +183,14 @@ void ControlFsm::on_disconnected(const std::string& cause, Time now) {
     return;
   }
   lost(cause, now);
+}
+
+// Trying again does not help. But whoever answers may be no store of the job at all, so a client
+// that was in the job already, or looks for its store in several places, goes on.
+void ControlFsm::on_refused(const std::string& cause, Time now) {
+  if (!wanted_connection()) return;
+  if (phase_ == Phase::Closing || had_session_ || visiting_) return lost("it " + cause, now);
+  fail(store() + " " + cause);
 }
 
 void ControlFsm::on_received(std::string_view bytes, Time now) {
@@ -251,7 +260,7 @@ milliseconds ControlFsm::short_attempt() const {
   return std::max(heartbeat_interval() / (votes() ? 4 : 2), kShortestAttempt);
 }
 
-// The first frame has request id 0 and is a welcome or a refusal, whatever the version.
+// The first frame has request id 0 and is a welcome, a refusal or an error, whatever the version.
 bool ControlFsm::first_bytes_fit() const {
   constexpr std::size_t kIdBegin = 4;
   constexpr std::size_t kIdEnd = 12;
@@ -260,7 +269,8 @@ bool ControlFsm::first_bytes_fit() const {
   }
   if (input_.size() <= kIdEnd) return true;
   const auto type = static_cast<control::FrameType>(input_[kIdEnd]);
-  return type == control::FrameType::Welcome || type == control::FrameType::VersionRefused;
+  return type == control::FrameType::Welcome || type == control::FrameType::VersionRefused ||
+         type == control::FrameType::Error;
 }
 
 // ---- breaks, time and the end ----

@@ -38,6 +38,8 @@ class ControlFsm {
   void on_connect_failed(const std::string& cause, Time now, bool refused = false);
   void on_received(std::string_view bytes, Time now);
   void on_disconnected(const std::string& cause, Time now);  // not asked for
+  // What answers does not have the token, or asks for one: `cause` follows "the store at ... ".
+  void on_refused(const std::string& cause, Time now);
 
   // At or after next_deadline().
   void on_time(Time now);

@@ -8,6 +8,7 @@
 #include "base/log.hpp"
 #include "store/client/control_fsm.hpp"
 #include "store/client/resolve.hpp"
+#include "store/client/token_refusal.hpp"
 
 namespace drun::store {
 namespace {
@@ -229,6 +230,8 @@ void ControlFsm::on_handshake_reply(const control::Reply& reply, Time now) {
     return;
   }
   if (const auto* error = std::get_if<control::Error>(&reply)) {
+    if (error->code == control::ErrorCode::NeedsToken)
+      return on_refused(std::string(kAsksForToken), now);
     lost("it refuses a session: " + std::string(error->text), now);
     return;
   }

@@ -15,6 +15,7 @@
 #include "store/client/client_calls.hpp"
 #include "store/client/connect_policy.hpp"
 #include "store/client/socket.hpp"
+#include "store/client/token_refusal.hpp"
 
 namespace drun::store {
 namespace {
@@ -23,47 +24,49 @@ using std::chrono::steady_clock;
 
 constexpr std::size_t kReadBytes = 65536;
 
-bool is_final(const Error& error) {
-  return error.code() == Errc::NotAStore || error.code() == Errc::VersionRefused;
+bool ends_attempts(const Error& error) {
+  return is_final(error) || error.code() == Errc::VersionRefused;
 }
 
 }  // namespace
 
-ControlQuery::ControlQuery(Endpoint endpoint, FileDescriptor socket)
+ControlQuery::ControlQuery(Endpoint endpoint, SecureSocket socket)
     : endpoint_(std::move(endpoint)), socket_(std::move(socket)) {}
 
-Result<ControlQuery> ControlQuery::open(const Endpoint& endpoint, Deadline deadline, bool retry) {
+Result<ControlQuery> ControlQuery::open(const Endpoint& endpoint, Deadline deadline, bool retry,
+                                        const Tls& tls) {
   Backoff backoff(kFirstPause, kLongestPause, random_seed());
   for (;;) {
-    auto query = attempt(endpoint, deadline);
+    auto query = attempt(endpoint, deadline, tls);
     if (query) return query;
     const Error& error = query.error();
     const auto now = steady_clock::now();
-    if (!retry || is_final(error) || now >= deadline) {
+    if (!retry || ends_attempts(error) || now >= deadline) {
       return Error(error.code(), "connect to " + to_string(endpoint) + ": " + error.what());
     }
     std::this_thread::sleep_until(std::min<Deadline>(now + backoff.next(), deadline));
   }
 }
 
-Result<ControlQuery> ControlQuery::attempt(const Endpoint& endpoint, Deadline deadline) {
+Result<ControlQuery> ControlQuery::attempt(const Endpoint& endpoint, Deadline deadline,
+                                           const Tls& tls) {
   const auto addresses = resolve(endpoint, deadline);
   if (!addresses) return addresses.error();
   Result<ControlQuery> query =
       Error(std::make_error_code(std::errc::host_unreachable), "the name has no address");
   for (const SocketAddress& address : *addresses) {
-    query = attempt(endpoint, address, deadline);
-    if (query || is_final(query.error())) break;
+    query = attempt(endpoint, address, deadline, tls);
+    if (query || ends_attempts(query.error())) break;
   }
   return query;
 }
 
 Result<ControlQuery> ControlQuery::attempt(const Endpoint& endpoint, const SocketAddress& address,
-                                           Deadline deadline) {
+                                           Deadline deadline, const Tls& tls) {
   auto socket =
       connect_to(address, std::min<Deadline>(deadline, steady_clock::now() + kConnectLimit));
   if (!socket) return socket.error();
-  ControlQuery query(endpoint, std::move(*socket));
+  ControlQuery query(endpoint, SecureSocket(std::move(*socket), tls));
   if (const Status met = query.handshake(deadline); !met) return met.error();
   return query;
 }
@@ -71,7 +74,7 @@ Result<ControlQuery> ControlQuery::attempt(const Endpoint& endpoint, const Socke
 Status ControlQuery::handshake(Deadline deadline) {
   std::string opening;
   control::encode_opening(opening);
-  if (const Status sent = send_all(socket_.get(), opening, deadline); !sent) return sent;
+  if (const Status sent = socket_.send_all(opening, deadline); !sent) return sent;
   const auto reply = receive(0, deadline);
   if (reply && std::holds_alternative<control::Welcome>(*reply)) return Done{};
   if (reply) {
@@ -84,6 +87,7 @@ Status ControlQuery::handshake(Deadline deadline) {
   if (!reply && reply.error().code() == Errc::Timeout) {
     return Error(Errc::Timeout, "it accepts the connection but does not answer");
   }
+  if (!reply && reply.error().code() == Errc::WrongToken) return reply.error();
   // PyTorch's own servers close on bytes that are none of their requests.
   if (!reply && reply.error().code() == Errc::Closed && input_.empty()) {
     return Error(Errc::NotAStore,
@@ -100,16 +104,16 @@ Error ControlQuery::named(const Error& error) const {
 Result<std::uint64_t> ControlQuery::send(const control::Request& request, Deadline deadline) {
   std::string bytes;
   control::encode(bytes, next_request_, request);
-  if (const Status sent = send_all(socket_.get(), bytes, deadline); !sent) {
+  if (const Status sent = socket_.send_all(bytes, deadline); !sent) {
     return named(sent.error());
   }
   return next_request_++;
 }
 
 Status ControlQuery::wait_readable(Deadline deadline) {
-  if (output_ < 0) return Done{};
+  if (output_ < 0 || socket_.has_unread()) return Done{};
   // Of the output only its end is of interest, which poll() reports unasked.
-  pollfd both[2] = {{socket_.get(), POLLIN, 0}, {output_, 0, 0}};
+  pollfd both[2] = {{socket_.fd(), POLLIN, 0}, {output_, 0, 0}};
   if (poll_until(both, deadline) < 0) return network_error(errno);
   if ((both[1].revents & (POLLERR | POLLHUP)) == 0) return Done{};  // receive_some() knows
   no_reader_ = true;
@@ -124,7 +128,8 @@ Result<control::Reply> ControlQuery::receive(std::uint64_t request, Deadline dea
     if (result.status == control::FrameStatus::NeedMore) {
       if (const Status ready = wait_readable(deadline); !ready) return ready.error();
       std::array<char, kReadBytes> bytes;
-      const auto n = receive_some(socket_.get(), bytes.data(), bytes.size(), deadline);
+      const auto n = socket_.receive_some(bytes.data(), bytes.size(), deadline);
+      if (!n && n.error().code() == Errc::WrongToken) return n.error();
       if (!n) return named(n.error());
       input_.append(bytes.data(), *n);
       continue;
@@ -136,6 +141,8 @@ Result<control::Reply> ControlQuery::receive(std::uint64_t request, Deadline dea
     }
     used_ += result.size;
     if (const auto* error = std::get_if<control::Error>(&reply)) {
+      if (error->code == control::ErrorCode::NeedsToken)
+        return Error(Errc::WrongToken, "it " + std::string(kAsksForToken));
       return named(Error(Errc::LimitExceeded, std::string(error->text)));
     }
     if (result.frame.request == request) return reply;

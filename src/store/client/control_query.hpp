@@ -4,12 +4,14 @@
 
 #include <chrono>
 #include <cstdint>
+#include <memory>
 #include <string>
 
-#include "base/file_descriptor.hpp"
 #include "drun/base/endpoint.hpp"
 #include "drun/base/result.hpp"
+#include "secure/tls_context.hpp"
 #include "store/client/resolve.hpp"
+#include "store/client/secure_socket.hpp"
 #include "store/protocol/control_protocol.hpp"
 
 namespace drun::store {
@@ -17,9 +19,12 @@ namespace drun::store {
 class ControlQuery {
  public:
   using Deadline = std::chrono::steady_clock::time_point;
+  using Tls = std::shared_ptr<const secure::TlsContext>;
 
   // Connects and agrees on a version. With `retry` until the deadline, else every address once.
-  static Result<ControlQuery> open(const Endpoint& endpoint, Deadline deadline, bool retry);
+  // `tls`: the job's token; null: none.
+  static Result<ControlQuery> open(const Endpoint& endpoint, Deadline deadline, bool retry,
+                                   const Tls& tls);
 
   // Sends a request; its number.
   Result<std::uint64_t> send(const control::Request& request, Deadline deadline);
@@ -31,15 +36,15 @@ class ControlQuery {
   [[nodiscard]] bool has_no_reader() const { return no_reader_; }
 
  private:
-  ControlQuery(Endpoint endpoint, FileDescriptor socket);
-  static Result<ControlQuery> attempt(const Endpoint& endpoint, Deadline deadline);
+  ControlQuery(Endpoint endpoint, SecureSocket socket);
+  static Result<ControlQuery> attempt(const Endpoint& endpoint, Deadline deadline, const Tls& tls);
   static Result<ControlQuery> attempt(const Endpoint& endpoint, const SocketAddress& address,
-                                      Deadline deadline);
+                                      Deadline deadline, const Tls& tls);
   [[nodiscard]] Status handshake(Deadline deadline);
   [[nodiscard]] Error named(const Error& error) const;
 
   Endpoint endpoint_;
-  FileDescriptor socket_;
+  SecureSocket socket_;
   [[nodiscard]] Status wait_readable(Deadline deadline);
 
   int output_ = -1;

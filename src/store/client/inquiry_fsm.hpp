@@ -5,11 +5,13 @@
 
 #include <chrono>
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
 
 #include "drun/base/endpoint.hpp"
+#include "secure/tls_context.hpp"
 #include "store/protocol/control_protocol.hpp"
 
 namespace drun::store {
@@ -51,11 +53,12 @@ class InquiryFsm {
 
   struct Options {
     std::string job;
-    std::uint64_t founders = 0;  // control::Find
-    Duration period{1'000};      // between two questions
-    Duration retry{250};         // until the next attempt to connect
-    Duration connecting{1'000};  // how long one may take, and
-    Duration patience{2'000};    // an answer
+    std::uint64_t founders = 0;                       // control::Find
+    Duration period{1'000};                           // between two questions
+    Duration retry{250};                              // until the next attempt to connect
+    Duration connecting{1'000};                       // how long one may take, and
+    Duration patience{2'000};                         // an answer
+    std::shared_ptr<const secure::TlsContext> tls{};  // ControlOptions
   };
 
   explicit InquiryFsm(Options options) : options_(std::move(options)) {}

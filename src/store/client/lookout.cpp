@@ -6,8 +6,10 @@
 #include <system_error>
 #include <utility>
 
+#include "base/log.hpp"
 #include "store/client/resolve.hpp"
 #include "store/client/stream_connection.hpp"
+#include "store/client/token_refusal.hpp"
 
 namespace drun::store {
 namespace {
@@ -22,7 +24,7 @@ class Lookout::Inquiry final : public StreamConnection {
   using Told = std::function<void(const Whereabouts&)>;
 
   Inquiry(asio::io_context& io, Endpoint endpoint, InquiryFsm::Options options, Told told)
-      : StreamConnection(io),
+      : StreamConnection(io, options.tls),
         fsm_(std::move(options)),
         endpoint_(std::move(endpoint)),
         told_(std::move(told)) {}
@@ -70,6 +72,12 @@ class Lookout::Inquiry final : public StreamConnection {
         error == 0 ? "it closed the connection" : std::generic_category().message(error),
         Clock::now());
   }
+  void on_unproven(secure::TlsEngine::Failure failure) override {
+    const std::string why = token_refusal(failure);
+    if (why != warned_) log::warning("the store at {} {}", to_string(endpoint_), why);
+    warned_ = why;
+    fsm_.on_disconnected("it " + why, Clock::now());
+  }
   [[nodiscard]] std::optional<Time> next_deadline() const override { return fsm_.next_deadline(); }
   void on_time(Time now) override { fsm_.on_time(now); }
 
@@ -78,6 +86,7 @@ class Lookout::Inquiry final : public StreamConnection {
   const Told told_;
   std::optional<std::uint64_t> connection_;
   std::string outgoing_;
+  std::string warned_;  // of this
   Whereabouts said_;
 };
 

@@ -9,6 +9,12 @@
 #include <asio/post.hpp>
 
 namespace drun::store {
+namespace {
+
+// So that little is kept twice.
+constexpr std::size_t kEncryptedAtOnce = 64 * 1024;
+
+}  // namespace
 
 void StreamConnection::schedule() {
   if (pumping_ || std::exchange(scheduled_, true)) return;
@@ -52,6 +58,8 @@ void StreamConnection::dial(const Endpoint& endpoint, std::size_t first) {
 
 void StreamConnection::adopt(FileDescriptor socket) {
   socket_.assign(socket.release());
+  if (tls_context_ != nullptr)
+    tls_ = std::make_unique<secure::TlsEngine>(tls_context_, secure::TlsEngine::Role::Client);
   ++number_;
   await_readable();
 }
@@ -60,6 +68,7 @@ void StreamConnection::close() {
   ++number_;
   std::error_code ignored;
   socket_.close(ignored);
+  tls_.reset();
   awaits_writable_ = false;
 }
 
@@ -68,7 +77,12 @@ void StreamConnection::broken(int error) {
   on_broken(error);
 }
 
+void StreamConnection::on_unproven(secure::TlsEngine::Failure /*failure*/) {
+  on_broken(EPROTO);
+}
+
 void StreamConnection::flush() {
+  if (tls_) return flush_secure();
   while (is_open() && is_wanted()) {
     const std::string_view bytes = output();
     if (bytes.empty()) return;
@@ -83,11 +97,45 @@ void StreamConnection::flush() {
   }
 }
 
+void StreamConnection::flush_secure() {
+  while (is_open() && is_wanted()) {
+    std::string& bytes = tls_->output();
+    if (bytes.empty()) {
+      const std::string_view next =
+          tls_->is_open() ? output().substr(0, kEncryptedAtOnce) : std::string_view();
+      if (next.empty()) return;
+      tls_->send(next);
+      on_sent(next.size());
+      continue;
+    }
+    const ssize_t n = ::send(fd(), bytes.data(), bytes.size(), MSG_NOSIGNAL | MSG_DONTWAIT);
+    if (n >= 0) {
+      bytes.erase(0, static_cast<std::size_t>(n));
+    } else if (errno == EAGAIN) {
+      return await_writable();
+    } else if (errno != EINTR) {
+      broken(errno);
+    }
+  }
+}
+
+void StreamConnection::take(std::string_view bytes) {
+  if (!tls_) return on_received(bytes);
+  plain_.clear();
+  tls_->receive(bytes, plain_);
+  const bool failed = tls_->state() == secure::TlsEngine::State::Failed;
+  if (!plain_.empty()) on_received(plain_);
+  if (!failed || !is_open()) return;
+  const secure::TlsEngine::Failure failure = tls_->failure();
+  close();
+  on_unproven(failure);
+}
+
 void StreamConnection::read_all() {
   while (is_open() && is_wanted()) {
     const ssize_t n = ::recv(fd(), buffer_.data(), buffer_.size(), MSG_DONTWAIT);
     if (n > 0) {
-      on_received({buffer_.data(), static_cast<std::size_t>(n)});
+      take({buffer_.data(), static_cast<std::size_t>(n)});
       if (static_cast<std::size_t>(n) < buffer_.size()) return;
     } else if (n == 0) {
       broken(0);

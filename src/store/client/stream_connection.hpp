@@ -12,7 +12,9 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <string>
 #include <string_view>
+#include <utility>
 
 #include <asio/io_context.hpp>
 #include <asio/posix/stream_descriptor.hpp>
@@ -21,6 +23,7 @@
 #include "base/file_descriptor.hpp"
 #include "drun/base/endpoint.hpp"
 #include "drun/base/result.hpp"
+#include "secure/tls_engine.hpp"
 #include "store/client/dialer.hpp"
 
 namespace drun::store {
@@ -30,7 +33,11 @@ class StreamConnection : public std::enable_shared_from_this<StreamConnection> {
   using Clock = std::chrono::steady_clock;
   using Time = Clock::time_point;
 
-  explicit StreamConnection(asio::io_context& io) : io_(io), socket_(io), timer_(io) {}
+  // `tls` not null: it speaks TLS with that token, and the machine hears and says nothing before
+  // the other side has proved that it has it.
+  explicit StreamConnection(asio::io_context& io,
+                            std::shared_ptr<const secure::TlsContext> tls = nullptr)
+      : io_(io), tls_context_(std::move(tls)), socket_(io), timer_(io) {}
   StreamConnection(const StreamConnection&) = delete;
   StreamConnection& operator=(const StreamConnection&) = delete;
   virtual ~StreamConnection() = default;
@@ -56,6 +63,8 @@ class StreamConnection : public std::enable_shared_from_this<StreamConnection> {
   virtual void on_received(std::string_view bytes) = 0;
   // The connection broke for this reason; 0: the peer closed it. The socket is closed already.
   virtual void on_broken(int error) = 0;
+  // The other side does not have the token: as on_broken().
+  virtual void on_unproven(secure::TlsEngine::Failure failure);
   [[nodiscard]] virtual std::optional<Time> next_deadline() const = 0;
   virtual void on_time(Time now) = 0;
 
@@ -83,10 +92,15 @@ class StreamConnection : public std::enable_shared_from_this<StreamConnection> {
   void await_readable();
   void await_writable();
   void read_all();
+  void take(std::string_view bytes);
+  void flush_secure();
   void broken(int error);
   void arm_timer();
 
   asio::io_context& io_;
+  const std::shared_ptr<const secure::TlsContext> tls_context_;
+  std::unique_ptr<secure::TlsEngine> tls_;  // of the open connection
+  std::string plain_;                       // what it has said
   asio::posix::stream_descriptor socket_;
   asio::steady_timer timer_;
   std::optional<Time> armed_;

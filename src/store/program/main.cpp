@@ -1,8 +1,11 @@
 // drun-store: the store as a program of its own.
 #include <signal.h>
+#include <unistd.h>
 
 #include <exception>
+#include <optional>
 #include <string>
+#include <utility>
 
 #include "base/exit_codes.hpp"
 #include "base/fd_limit.hpp"
@@ -11,6 +14,8 @@
 #include "cli/usage_error.hpp"
 #include "drun/base/endpoint.hpp"
 #include "drun/store/server.hpp"
+#include "secure/tls_context.hpp"
+#include "secure/token_source.hpp"
 #include "store/program/store_options.hpp"
 
 namespace drun::store {
@@ -55,13 +60,30 @@ int serve(const StoreOptions& options) {
   return server.last_snapshot() ? 0 : kDrunFailed;
 }
 
+// An error that the user can mend is a UsageError.
+Status use_token(StoreOptions& options, std::optional<Result<secure::Token>> variable) {
+  const auto token = secure::given_token(std::move(variable), options.token_file);
+  if (!token) throw cli::UsageError(token.error().what());
+  if (!*token) return Done{};
+  if (!(*token)->is_long()) log::warning("{}", secure::kShortToken);
+  auto tls = secure::TlsContext::of(**token);
+  if (!tls) return tls.error();
+  options.server.tls = std::move(*tls);
+  return Done{};
+}
+
 int run(int argc, char** argv) {
   log::configure("drun-store", log::Level::Warning);
   try {
     open_standard_streams();
-    const auto parsed = parse_store_options({argv + 1, argv + argc});
+    auto token = secure::take_token(::environ);
+    auto parsed = parse_store_options({argv + 1, argv + argc});
     if (!parsed.options) return print(parsed.text);
     log::configure("drun-store", parsed.options->level);
+    if (const Status taken = use_token(*parsed.options, std::move(token)); !taken) {
+      log::error("{}", taken.error().what());
+      return kDrunFailed;
+    }
     return serve(*parsed.options);
   } catch (const cli::UsageError& error) {
     log::error("{}", error.what());

@@ -32,6 +32,9 @@ constexpr std::array kFlags{
     Flag{"port", 0, "PORT", "29400", kOwn, kListening, "",
          "0: any free port"},
 
+    Flag{"token-file", 0, "FILE", "", kOwn, kListening, "FILE",
+         "only who has the token in this file, or in DRUN_TOKEN, is served, over TLS"},
+
     Flag{"snapshot", 0, "FILE", "", kOwn, kKeeping, "FILE",
          "keep keys and sessions in FILE: loaded at the start if it is there, replaced as they change and at the end"},
     Flag{"snapshot-interval", 0, "TIME", "1s", kOwn, kKeeping, "",
@@ -160,6 +163,10 @@ StoreOptions build(const cli::GivenFlags& flags) {
   if (const Setting* setting = flags.find("bind")) options.endpoint.host = parse_bind(*setting);
   if (const Setting* setting = flags.find("port"))
     options.endpoint.port = parse_port_flag(*setting);
+  if (const Setting* setting = flags.find("token-file")) {
+    if (setting->value.empty()) refuse(*setting, "expected the name of a file");
+    options.token_file = setting->value;
+  }
   if (const Setting* setting = flags.find("snapshot")) options.snapshot = setting->value;
   if (const Setting* setting = flags.find("snapshot-interval"))
     options.snapshot_interval = parse_interval(*setting);

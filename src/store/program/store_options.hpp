@@ -16,6 +16,7 @@ struct StoreOptions {
   Endpoint endpoint{"", 29400};
   ServerOptions server{};
   std::string snapshot{};
+  std::string token_file{};
   std::chrono::milliseconds snapshot_interval{1000};
   log::Level level = log::Level::Warning;
 };

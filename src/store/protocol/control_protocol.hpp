@@ -229,7 +229,8 @@ enum class ErrorCode : std::uint16_t {
   NoSession = 5,
   HasSession = 6,
   RequestIdInUse = 7,
-  WrongStore = 8
+  WrongStore = 8,
+  NeedsToken = 9
 };
 struct Error {
   ErrorCode code = ErrorCode::Malformed;

@@ -30,6 +30,8 @@ class Category : public std::error_category {
         return "damaged snapshot";
       case Errc::Unsupported:
         return "not supported by the server";
+      case Errc::WrongToken:
+        return "not the same token";
     }
     return "unknown error";
   }

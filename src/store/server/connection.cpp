@@ -30,6 +30,11 @@ constexpr std::size_t kKeptBytes = 1024;
 // The kernel counts in ticks, of which this is the longest; what it says may be one too much.
 constexpr Milliseconds kTick{10};
 
+// What a peer costs that has not proved yet that it has the token: what OpenSSL keeps of it.
+constexpr std::size_t kStrangerBytes = 32 * 1024;
+// Plaintext that is encrypted at once, so that little is kept twice.
+constexpr std::size_t kEncryptedAtOnce = 64 * 1024;
+
 constexpr const char* kDoesNotRead = "does not read its replies";
 
 // EAGAIN: there is nothing to read.
@@ -37,6 +42,18 @@ ssize_t read_some(int fd, char* to, std::size_t room) {
   for (;;) {
     const ssize_t received = ::recv(fd, to, room, 0);
     if (received >= 0 || errno != EINTR) return received;
+  }
+}
+
+const char* reason_of(secure::TlsEngine::Failure failure) {
+  using enum secure::TlsEngine::Failure;
+  switch (failure) {
+    case OtherToken:
+      return "it has another token";
+    case Broken:
+      return "what it sends was changed on the way";
+    default:
+      return "it does not open TLS as drun does";
   }
 }
 
@@ -58,8 +75,10 @@ Connection::Connection(FileDescriptor socket, PeerContext& context, SharedBuffer
       socket_(std::move(socket)),
       limits_(context.limits),
       budget_(context.budget),
+      tls_context_(context.tls),
       shared_(shared),
-      owner_(owner) {}
+      owner_(owner),
+      serves_strangers_(context.serves_strangers()) {}
 
 Connection::~Connection() {
   budget_.give_back(charged_);
@@ -123,7 +142,7 @@ Milliseconds Connection::idle() const {
 }
 
 std::size_t Connection::send_directly(std::string_view bytes) {
-  if (send_blocked_ || is_dead() || !shared_output_.empty()) return 0;
+  if (send_blocked_ || is_dead() || tls_ || !shared_output_.empty()) return 0;
   std::string& out = output();
   const ssize_t result = send_both(fd(), std::string_view(out).substr(sent_), bytes);
   if (result <= 0) return 0;  // write() comes next, and sees why
@@ -155,6 +174,7 @@ bool Connection::receive(Time now, bool has_urgent) {
     die();
     return false;
   }
+  if (tls_) return receive_secure(now);
   ssize_t received = 0;
   std::size_t room = 0;
   const std::size_t kept = input_.size();
@@ -173,6 +193,11 @@ bool Connection::receive(Time now, bool has_urgent) {
     if (received == 0 || errno != EAGAIN) die();
     return false;
   }
+  if (!has_said_something_ && tls_context_ != nullptr && shared_.input[0] == secure::kTlsHello) {
+    tls_ = std::make_unique<secure::TlsEngine>(tls_context_, secure::TlsEngine::Role::Server);
+    take_secure({shared_.input.get(), static_cast<std::size_t>(received)}, now);
+    return static_cast<std::size_t>(received) == room;
+  }
   has_said_something_ = true;
   if (in_shared) {
     take({shared_.input.get(), kept + static_cast<std::size_t>(received)}, now);
@@ -183,19 +208,87 @@ bool Connection::receive(Time now, bool has_urgent) {
   return has_urgent || static_cast<std::size_t>(received) == room;
 }
 
+bool Connection::receive_secure(Time now) {
+  const ssize_t received = read_some(fd(), shared_.input.get(), SharedBuffers::kInputBytes);
+  if (received <= 0) {
+    if (received == 0 || errno != EAGAIN) die();
+    return false;
+  }
+  take_secure({shared_.input.get(), static_cast<std::size_t>(received)}, now);
+  return static_cast<std::size_t>(received) == SharedBuffers::kInputBytes;
+}
+
+// As receive() has it of plain bytes: little that is left of earlier ones comes in front of the new
+// ones, to much they are appended.
+void Connection::take_secure(std::string_view bytes, Time now) {
+  std::string& plain = shared_.plain;
+  const bool appends = input_.size() > kCopiedRemainder || is_paused();
+  plain.assign(appends ? std::string_view() : input_.view());
+  tls_->receive(bytes, plain);
+  if (tls_->is_open() && !is_proven()) {
+    note_proof();
+    has_said_something_ = true;
+  }
+  if (appends) {
+    const std::size_t kept = input_.size();
+    input_.reserve(std::max(kept + plain.size(), std::min(needed_, 2 * kept + kLeastRoom)));
+    std::memcpy(input_.tail(), plain.data(), plain.size());
+    input_.grow(plain.size());
+  }
+  const std::string_view all = appends ? input_.view() : std::string_view(plain);
+  if (tls_->state() == secure::TlsEngine::State::Failed) {
+    write(now);  // it says why
+    return drop(reason_of(tls_->failure()));
+  }
+  if (is_paused()) return settle();
+  if (is_proven() && !all.empty()) return take(all, now);
+  write(now);
+  settle();
+}
+
+// Encrypts what comes next, if nothing encrypted waits.
+void Connection::encrypt_some() {
+  if (!tls_->output().empty() || !tls_->is_open()) return;
+  if (shared_output_.empty()) {
+    const auto next = std::string_view(output()).substr(sent_, kEncryptedAtOnce);
+    tls_->send(next);
+    sent_ += next.size();
+    return;
+  }
+  const auto [own, all_shared] = shared_output_.front();
+  const std::string_view shared = all_shared.substr(0, kEncryptedAtOnce);
+  tls_->send(own);
+  tls_->send(shared);
+  shared_output_.consume(own.size() + shared.size());
+}
+
+ssize_t Connection::send_encrypted(std::size_t& asked) {
+  encrypt_some();
+  std::string& bytes = tls_->output();
+  asked = bytes.size();
+  const ssize_t sent = ::send(fd(), bytes.data(), bytes.size(), MSG_NOSIGNAL);
+  if (sent > 0) bytes.erase(0, static_cast<std::size_t>(sent));
+  return sent;
+}
+
 // Heartbeats of a peer that is slow to read its replies. The end comes again when it goes on.
 bool Connection::read_ahead(Time now) {
-  input_.reserve(input_.size() + kReadAhead - read_ahead_);
   const std::size_t room = kReadAhead - read_ahead_;
-  const ssize_t received = read_some(fd(), input_.tail(), room);
+  if (!tls_) input_.reserve(input_.size() + room);
+  char* to = tls_ ? shared_.input.get() : input_.tail();
+  const ssize_t received = read_some(fd(), to, room);
   if (received < 0) {
     if (errno != EAGAIN) die();
     return false;
   }
   read_ahead_ = received == 0 ? kReadAhead : read_ahead_ + static_cast<std::size_t>(received);
-  input_.grow(static_cast<std::size_t>(received));
   if (received > 0) note_life(now);
-  settle();
+  if (tls_) {
+    take_secure({to, static_cast<std::size_t>(received)}, now);
+  } else {
+    input_.grow(static_cast<std::size_t>(received));
+    settle();
+  }
   return false;
 }
 
@@ -262,6 +355,7 @@ void Connection::resume(Time now) {
 
 // Sends what comes next: `asked` becomes how much that was; returns how much of it went.
 ssize_t Connection::send_some(std::size_t& asked) {
+  if (tls_) return send_encrypted(asked);
   if (shared_output_.empty()) {
     asked = output().size() - sent_;
     const ssize_t sent = ::send(fd(), output().data() + sent_, asked, MSG_NOSIGNAL);
@@ -314,7 +408,8 @@ void Connection::write(Time now) {
 void Connection::settle() {
   if (is_dead()) return;
   if (unsent() > limits_.unread_bytes) return drop(kDoesNotRead);
-  const std::size_t kept = input_.capacity() + unsent();
+  const std::size_t kept =
+      input_.capacity() + unsent() + (tls_ && !is_proven() ? kStrangerBytes : 0);
   if (kept > charged_ && !has_room(kept - charged_)) return drop(kFull);
   budget_.give_back(charged_);
   budget_.take(kept);

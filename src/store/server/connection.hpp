@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "base/file_descriptor.hpp"
+#include "secure/tls_engine.hpp"
 #include "store/server/connection_phase.hpp"
 #include "store/server/event_source.hpp"
 #include "store/server/input_buffer.hpp"
@@ -30,6 +31,7 @@ struct SharedBuffers {
   // Not zeroed: of its pages only those exist that a read has filled.
   std::unique_ptr<char[]> input = std::make_unique_for_overwrite<char[]>(kInputBytes);
   std::string output;
+  std::string plain;  // of TLS
 };
 
 class ConnectionOwner {
@@ -85,19 +87,23 @@ class Connection final : public EventSource, public Peer, public TurnQueue::Wait
   [[nodiscard]] bool is_lingering() const { return phase_ == ConnectionPhase::Lingering; }
 
   [[nodiscard]] int fd() const { return socket_.get(); }
+  // A peer that has begun with TLS says something when it has proved that it has the token.
   [[nodiscard]] bool has_said_something() const { return has_said_something_; }
+  // Whether it may stay as long as it likes, as far as the token is concerned.
+  [[nodiscard]] bool is_welcome() const { return is_proven() || (!tls_ && serves_strangers_); }
 
   // The server's own notes.
   std::size_t index = 0;     // in its list of connections
   bool is_listed = false;    // among those to be flushed
   bool is_reported = false;  // the log says why it is dropped
   std::uint64_t number = 0;  // in the order in which they came
+  Time came_at{};
 
  private:
   static constexpr std::size_t kReadAhead = 4 * 1024;
 
   [[nodiscard]] std::size_t unsent() const {
-    return shared_output_.size() + output().size() - sent_;
+    return shared_output_.size() + output().size() - sent_ + (tls_ ? tls_->output().size() : 0);
   }
   [[nodiscard]] bool is_paused() const { return phase_ == ConnectionPhase::Paused; }
   void enter(ConnectionPhase next);
@@ -110,6 +116,10 @@ class Connection final : public EventSource, public Peer, public TurnQueue::Wait
   void send_later(const std::shared_ptr<const std::string>& bytes, std::size_t from) override;
   void discard_output();
   void take(std::string_view bytes, Time now);
+  [[nodiscard]] bool receive_secure(Time now);
+  void take_secure(std::string_view bytes, Time now);
+  void encrypt_some();
+  ssize_t send_encrypted(std::size_t& asked);
   void write(Time now);
   ssize_t send_some(std::size_t& asked);
   bool read_ahead(Time now);
@@ -121,16 +131,19 @@ class Connection final : public EventSource, public Peer, public TurnQueue::Wait
   FileDescriptor socket_;
   const Limits& limits_;
   Budget& budget_;
+  const std::shared_ptr<const secure::TlsContext>& tls_context_;
   SharedBuffers& shared_;
   ConnectionOwner& owner_;
   InputBuffer input_;
-  std::size_t needed_ = 1;      // fewer bytes of input are no use
-  std::size_t sent_ = 0;        // of the output, already
-  std::size_t charged_ = 0;     // to the budget
-  std::size_t read_ahead_ = 0;  // while it is paused
+  std::unique_ptr<secure::TlsEngine> tls_;  // null: it speaks plainly
+  std::size_t needed_ = 1;                  // fewer bytes of input are no use
+  std::size_t sent_ = 0;                    // of the output, already
+  std::size_t charged_ = 0;                 // to the budget
+  std::size_t read_ahead_ = 0;              // while it is paused
   Time blocked_since_{};
   const char* reason_ = "";
   ConnectionPhase phase_ = ConnectionPhase::Reading;
+  const bool serves_strangers_;
   bool has_said_something_ = false;
   bool awaits_turn_ = false;   // until resume()
   bool send_blocked_ = false;  // the socket took less than there was

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "secure/tls_engine.hpp"
 #include "store/server/control_handler.hpp"
 #include "store/server/tcpstore_handler.hpp"
 
@@ -10,6 +11,8 @@ namespace drun::store {
 namespace {
 
 constexpr const char* kRefusedFirstBytes = "neither a TCPStore client nor a drun agent";
+constexpr const char* kHasToken = "it has a token, and this store has none";
+constexpr const char* kNeedsToken = "it shows no token, which this store asks for";
 // Changes from this size on are not copied for each of those who are told of them.
 constexpr std::size_t kShared = 16 * 1024;
 
@@ -69,6 +72,19 @@ Peer::Fed Peer::feed(std::string_view bytes, Time now) {
 }
 
 Peer::State Peer::detect(std::string_view bytes, Fed& fed) {
+  if (context_.tls != nullptr && !is_proven_) {
+    if (control::may_be_opening(bytes)) {
+      control::encode(output_, 0,
+                      control::Error{control::ErrorCode::NeedsToken,
+                                     "it asks for a token: give the same DRUN_TOKEN or "
+                                     "--token-file on every node"});
+      return close(kNeedsToken);
+    }
+    if (!context_.serves_strangers()) return close(kNeedsToken);
+  } else if (bytes.front() == secure::kTlsHello) {
+    output_ += secure::kNoTokenAnswer;
+    return close(kHasToken);
+  }
   if (control::may_be_opening(bytes)) {
     phase_ = Phase::ControlOpening;
     return State::Open;

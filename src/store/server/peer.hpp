@@ -10,6 +10,7 @@
 #include <string_view>
 
 #include "drun/store/limits.hpp"
+#include "secure/tls_context.hpp"
 #include "store/protocol/control_protocol.hpp"
 #include "store/protocol/tcpstore_codec.hpp"
 #include "store/server/shared_output.hpp"
@@ -42,6 +43,13 @@ struct PeerContext {
   Turn& turn;
   bool old_clients_are_2_1 = false;         // not told apart by their bytes
   control::Token (*new_token)() = nullptr;  // random
+  // Not null: without a proof of the job's token a peer gets the workers' store at the most.
+  std::shared_ptr<const secure::TlsContext> tls{};
+
+  // Whether a peer without a token gets anything.
+  [[nodiscard]] bool serves_strangers() const {
+    return tls == nullptr || &tcpstore_table != &control_table;
+  }
 
   // Scratch, so that requests need no memory of their own.
   tcpstore::Request tcpstore_request{};
@@ -87,6 +95,8 @@ class Peer : public TableClient, public SessionHolder, public Applicant {
   // Speaks, or may yet speak, the TCPStore protocol.
   [[nodiscard]] bool may_be_tcpstore() const { return !is_control(); }
   [[nodiscard]] bool has_session() const { return session_ != kNoSession; }
+  // It has proved that it has the job's token.
+  [[nodiscard]] bool is_proven() const { return is_proven_; }
   [[nodiscard]] bool is_control() const {
     return phase_ == Phase::Control || phase_ == Phase::ControlOpening;
   }
@@ -130,6 +140,8 @@ class Peer : public TableClient, public SessionHolder, public Applicant {
   }
   // It is about to end: nothing more is done for it.
   void give_up() { is_given_up_ = true; }
+  // What it is fed from now on comes from somebody with the job's token.
+  void note_proof() { is_proven_ = true; }
 
   SharedOutput shared_output_;  // goes before output()
 
@@ -166,6 +178,7 @@ class Peer : public TableClient, public SessionHolder, public Applicant {
   std::uint16_t version_ = control::kLowestVersion;
   bool feeding_ = false;
   bool is_given_up_ = false;
+  bool is_proven_ = false;
 };
 
 }  // namespace drun::store

@@ -84,14 +84,14 @@ ServerLoop::ServerLoop(const ServerOptions& options)
       succession_({options.successor, options.quorum, options.job, options.founders,
                    options.founding, options.listening},
                   job_table_),
-      job_context_{limits_,      budget_,   job_table_,
-                   job_table_,   sessions_, succession_,
-                   counters_,    turn_,     options.old_clients_are_2_1,
-                   &random_token},
-      worker_context_{limits_,      budget_,   worker_table_,
-                      job_table_,   sessions_, succession_,
-                      counters_,    turn_,     options.old_clients_are_2_1,
-                      &random_token},
+      job_context_{limits_,       budget_,    job_table_,
+                   job_table_,    sessions_,  succession_,
+                   counters_,     turn_,      options.old_clients_are_2_1,
+                   &random_token, options.tls},
+      worker_context_{limits_,       budget_,    worker_table_,
+                      job_table_,    sessions_,  succession_,
+                      counters_,     turn_,      options.old_clients_are_2_1,
+                      &random_token, options.tls},
       epoll_(opened(::epoll_create1(EPOLL_CLOEXEC), "epoll_create1")),
       stop_event_(opened(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK), "eventfd")),
       now_(Clock::now()) {
@@ -144,6 +144,8 @@ void ServerLoop::add_connection(FileDescriptor socket, Listener& listener) {
   connection->number = ++last_number_;
   last_came_at_ = now_;
   silent_.emplace(last_number_, connection.get());
+  connection->came_at = now_;
+  if (context.tls != nullptr) unproven_.emplace(last_number_, connection.get());
   connections_.push_back(std::move(connection));
   ++counters_.accepted;
   counters_.connections = connections_.size();
@@ -236,6 +238,7 @@ void ServerLoop::remove(Connection& connection) {
   connection.disconnect(now_);
   connection.leave_queue();
   silent_.erase(connection.number);
+  unproven_.erase(connection.number);
   const std::size_t index = connection.index;
   std::swap(connections_[index], connections_.back());
   connections_[index]->index = index;
@@ -264,6 +267,16 @@ void ServerLoop::check_blocked() {
   }
 }
 
+void ServerLoop::end_unwelcome() {
+  while (!unproven_.empty() && now_ - unproven_.begin()->second->came_at >= limits_.proof_time) {
+    Connection& connection = *unproven_.begin()->second;
+    unproven_.erase(unproven_.begin());
+    if (connection.is_welcome()) continue;
+    connection.drop("it has shown no token in time");
+    remove(connection);
+  }
+}
+
 // ---- the loop ----
 
 int ServerLoop::timeout_ms() const {
@@ -273,6 +286,8 @@ int ServerLoop::timeout_ms() const {
     next = std::min(next, *deadline);
   for (const auto& listener : listeners_)
     if (listener->paused_until) next = std::min(next, *listener->paused_until);
+  if (!unproven_.empty())
+    next = std::min<Time>(next, unproven_.begin()->second->came_at + limits_.proof_time);
   next = std::min(next, next_snapshot_);
   if (ended_) next = std::min(next, ended_->next_check());
   if (const std::optional<Time> deadline = succession_.next_deadline())
@@ -374,6 +389,7 @@ void ServerLoop::run() {
     succession_.on_time(now_);
     flush_listed();
     check_blocked();
+    end_unwelcome();
     resume_listeners();
     save_snapshot_if_due();
     removed_.clear();

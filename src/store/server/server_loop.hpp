@@ -98,6 +98,7 @@ class ServerLoop final : public ConnectionOwner {
   void report(Connection& connection);
   void flush_listed();
   void check_blocked();
+  void end_unwelcome();
   void take_signal();
   void save_snapshot_if_due();
   void save_last_snapshot();
@@ -132,7 +133,9 @@ class ServerLoop final : public ConnectionOwner {
   std::vector<std::unique_ptr<Listener>> listeners_;
   std::vector<std::unique_ptr<Connection>> connections_;
   std::map<std::uint64_t, Connection*> silent_;  // those that have said nothing, by number
-  std::uint64_t last_number_ = 0;                // of a connection
+  // Those that came lately to a store with a token, likewise.
+  std::map<std::uint64_t, Connection*> unproven_;
+  std::uint64_t last_number_ = 0;  // of a connection
   Time last_came_at_{};
   std::uint64_t settled_ = 0;     // the last that came a second ago or earlier
   std::uint64_t came_first_ = 0;  // the last one at

@@ -330,7 +330,7 @@ TEST_F(DrunctlTest, WrongUsageIsOneLineAndExitCode2) {
 TEST_F(DrunctlTest, GoesWhereTheJobsStoreIsNow) {
   const test::StoreThread later;
   const auto deadline = Client::Clock::now() + kPatience;
-  auto teller = ControlQuery::open(store_.endpoint(), deadline, false);
+  auto teller = ControlQuery::open(store_.endpoint(), deadline, false, nullptr);
   ASSERT_TRUE(teller);
   const auto told =
       teller->send(control::Find{2, "127.0.0.1", later.endpoint().port, "drun/a/", 0}, deadline);

@@ -199,6 +199,18 @@ TEST(TlsEngineTest, ARecordedConnectionCannotBePlayedAgain) {
   EXPECT_THAT(other.heard, IsEmpty());
 }
 
+// Of all versions of drun, as docs/protocol.md has it.
+TEST(TlsContextTest, TheKeyOfATokenStaysTheSame) {
+  const auto context = context_of(kOne);
+  std::string key;
+  for (const char byte : context->key()) {
+    constexpr std::string_view kDigits = "0123456789abcdef";
+    key += kDigits[static_cast<unsigned char>(byte) >> 4U];
+    key += kDigits[static_cast<unsigned char>(byte) & 0xFU];
+  }
+  EXPECT_EQ(key, "f816506c4c451b6497b749df57ca06d06527f749c38824c40cb51291f9f28bc1");
+}
+
 TEST(TlsContextTest, AKeyIsEnoughAndNotTheToken) {
   const auto context = context_of(kOne);
   EXPECT_THAT(context->key(), SizeIs(32));

@@ -11,7 +11,9 @@
 #include <cstdlib>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <thread>
+#include <utility>
 
 #include <gtest/gtest.h>
 
@@ -19,7 +21,9 @@
 #include "launcher/process/excuse.hpp"
 #include "launcher/process/guardian_loop.hpp"
 #include "launcher/process/wire.hpp"
+#include "secure/tls_engine.hpp"
 #include "support/guardian_driver.hpp"
+#include "support/tls_peer.hpp"
 
 namespace drun::process::test {
 namespace {
@@ -302,6 +306,51 @@ TEST_F(FarewellTest, OneOfTheOthersThatBreaksTheConnectionIsToldAgain) {
   });
   say(farewell);
   reader.join();
+}
+
+TEST_F(FarewellTest, AStoreWithATokenHearsItOverTls) {
+  const auto tls = drun::test::tls_of(drun::test::kToken);
+  Farewell farewell = listener.farewell();
+  farewell.key = tls->key();
+  std::string heard;
+  std::thread store([&] {
+    const auto call = listener.await_call();
+    secure::TlsEngine engine(tls, secure::TlsEngine::Role::Server);
+    char bytes[4096];
+    for (ssize_t got = 1; got > 0;) {
+      got = ::recv(call.get(), bytes, sizeof bytes, 0);
+      if (got > 0) engine.receive({bytes, static_cast<std::size_t>(got)}, heard);
+      const std::string answer = std::exchange(engine.output(), {});
+      if (!answer.empty()) (void)::send(call.get(), answer.data(), answer.size(), MSG_NOSIGNAL);
+    }
+  });
+  say(farewell);
+  store.join();
+  EXPECT_EQ(heard, kWords);
+}
+
+// Who has the place of the store does not get the words that end a session.
+TEST_F(FarewellTest, NobodyElseHearsIt) {
+  Farewell farewell = listener.farewell();
+  farewell.key = drun::test::tls_of(drun::test::kToken)->key();
+  std::string heard;
+  std::thread stranger([&] {
+    const auto call = listener.await_call();
+    secure::TlsEngine engine(drun::test::tls_of(drun::test::kOtherToken),
+                             secure::TlsEngine::Role::Server);
+    char bytes[4096];
+    for (ssize_t got = 1; got > 0;) {
+      got = ::recv(call.get(), bytes, sizeof bytes, 0);
+      if (got > 0) heard.append(bytes, static_cast<std::size_t>(got));
+      if (got > 0) engine.receive({bytes, static_cast<std::size_t>(got)}, heard);
+      const std::string answer = std::exchange(engine.output(), {});
+      if (!answer.empty()) (void)::send(call.get(), answer.data(), answer.size(), MSG_NOSIGNAL);
+    }
+  });
+  say(farewell);
+  stranger.join();
+  EXPECT_NE(heard, "");
+  EXPECT_EQ(heard.find("the end"), std::string::npos);
 }
 
 TEST_F(FarewellTest, NobodyThereEndsTheHelpersAtOnce) {

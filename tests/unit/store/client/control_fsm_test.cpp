@@ -12,7 +12,11 @@ namespace drun::store {
 namespace {
 
 using namespace std::chrono_literals;
+using testing::_;
+using testing::ElementsAre;
 using testing::HasSubstr;
+using testing::Not;
+using testing::Pair;
 using Time = ControlFsm::Time;
 
 ControlOptions options() {
@@ -113,6 +117,47 @@ class Fixture {
 template <typename Message>
 const Message* only(const std::vector<Fixture::Sent>& requests) {
   return requests.size() == 1 ? std::get_if<Message>(&requests[0].message) : nullptr;
+}
+
+// Trying again does not help.
+TEST(ControlFsmTest, WithoutTheRightTokenTheFirstAttemptIsTheLast) {
+  Fixture other;
+  other.fsm().open(other.now());
+  other.fsm().on_connected(other.now());
+  other.fsm().on_refused("does not know this token", other.now());
+  EXPECT_THAT(other.links(),
+              ElementsAre(Pair(ControlState::Failed,
+                               "the store at 10.0.0.1:29500 does not know this token")));
+
+  Fixture none;
+  none.fsm().open(none.now());
+  none.fsm().on_connected(none.now());
+  none.reply(0, control::Error{control::ErrorCode::NeedsToken, "whatever it says"});
+  const auto links = none.links();
+  ASSERT_EQ(links.size(), 1U);
+  EXPECT_EQ(links[0].first, ControlState::Failed);
+  EXPECT_THAT(links[0].second, HasSubstr("the store at 10.0.0.1:29500 asks for a token: give"));
+  EXPECT_THAT(links[0].second, Not(HasSubstr("whatever")));
+}
+
+// A stranger may have the port of a store that is gone.
+TEST(ControlFsmTest, WhoWasInTheJobGoesOnWhenAStrangerAnswers) {
+  Fixture fixture;
+  fixture.open();
+  (void)fixture.links();
+  fixture.fsm().on_disconnected("it closed the connection", fixture.now());
+  fixture.fsm().on_connected(fixture.now());
+  fixture.fsm().on_refused("does not know this token", fixture.now());
+  EXPECT_THAT(fixture.links(), ElementsAre(Pair(ControlState::Down, _)));
+  fixture.run_for(1100ms);
+  EXPECT_TRUE(fixture.fsm().wanted_connection());
+
+  Fixture visitor;
+  visitor.fsm().go_to({"10.0.0.2", 29500}, visitor.now());
+  visitor.fsm().on_connected(visitor.now());
+  visitor.fsm().on_refused("does not know this token", visitor.now());
+  EXPECT_THAT(visitor.links(),
+              ElementsAre(Pair(ControlState::Down, HasSubstr("it does not know this token"))));
 }
 
 // Whenever that is set.

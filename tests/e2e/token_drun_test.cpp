@@ -1,0 +1,294 @@
+// Jobs with a token: who has it takes part, nobody else gets anything, and both sides are told.
+#include <netinet/in.h>
+#include <poll.h>
+#include <signal.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <array>
+#include <atomic>
+#include <chrono>
+#include <cstddef>
+#include <memory>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "agents_of_a_job.hpp"
+#include "base/file_descriptor.hpp"
+#include "support/drun_process.hpp"
+#include "support/places.hpp"
+
+namespace drun::test {
+namespace {
+
+using testing::HasSubstr;
+using testing::Not;
+
+const std::string kToken = "the-token-of-the-job-0123456789ab";
+const std::string kOther = "the-token-of-the-job-0123456789ac";
+const std::string kAdvice = "give the same DRUN_TOKEN or --token-file on every node";
+
+Launch with_token(const std::string& token) {
+  Launch launch;
+  if (!token.empty()) launch.environment = {"DRUN_TOKEN=" + token};
+  return launch;
+}
+
+// Passes on what two sides say, and keeps it.
+class Eavesdropper {
+ public:
+  explicit Eavesdropper(int to_port) : to_port_(to_port) {
+    sockaddr_in address = local(0);
+    socklen_t size = sizeof address;
+    EXPECT_EQ(::bind(listener_.get(), reinterpret_cast<sockaddr*>(&address), size), 0);
+    EXPECT_EQ(::listen(listener_.get(), 8), 0);
+    EXPECT_EQ(::getsockname(listener_.get(), reinterpret_cast<sockaddr*>(&address), &size), 0);
+    port_ = ntohs(address.sin_port);
+    thread_ = std::thread([this] { run(); });
+  }
+  Eavesdropper(const Eavesdropper&) = delete;
+  Eavesdropper& operator=(const Eavesdropper&) = delete;
+  ~Eavesdropper() { (void)heard(); }
+
+  [[nodiscard]] std::string endpoint() const { return "127.0.0.1:" + std::to_string(port_); }
+  // Ends it. All that went through, both ways.
+  const std::string& heard() {
+    stop_ = true;
+    if (thread_.joinable()) thread_.join();
+    return heard_;
+  }
+
+ private:
+  struct Line {
+    FileDescriptor from;
+    std::size_t to;  // of lines_
+  };
+
+  static sockaddr_in local(int port) {
+    sockaddr_in address{};
+    address.sin_family = AF_INET;
+    address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    address.sin_port = htons(static_cast<std::uint16_t>(port));
+    return address;
+  }
+  void run() {
+    while (!stop_) {
+      std::vector<pollfd> polled{{listener_.get(), POLLIN, 0}};
+      for (const Line& line : lines_)
+        polled.push_back({line.from ? line.from.get() : -1, POLLIN, 0});
+      if (::poll(polled.data(), polled.size(), 20) <= 0) continue;
+      for (std::size_t i = 0; i < lines_.size(); ++i)
+        if (polled[i + 1].revents != 0) pass_on(i);
+      if (polled.front().revents != 0) accept();
+    }
+  }
+  void accept() {
+    FileDescriptor caller(::accept4(listener_.get(), nullptr, nullptr, SOCK_CLOEXEC));
+    FileDescriptor store(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
+    sockaddr_in address = local(to_port_);
+    if (::connect(store.get(), reinterpret_cast<sockaddr*>(&address), sizeof address) != 0) return;
+    lines_.push_back({std::move(caller), lines_.size() + 1});
+    lines_.push_back({std::move(store), lines_.size() - 1});
+  }
+  void pass_on(std::size_t number) {
+    std::array<char, 16'384> bytes;
+    const ssize_t got = ::recv(lines_[number].from.get(), bytes.data(), bytes.size(), 0);
+    const std::size_t to = lines_[number].to;
+    if (got <= 0) {
+      lines_[number].from.reset();
+      lines_[to].from.reset();
+      return;
+    }
+    heard_.append(bytes.data(), static_cast<std::size_t>(got));
+    (void)::send(lines_[to].from.get(), bytes.data(), static_cast<std::size_t>(got), MSG_NOSIGNAL);
+  }
+
+  FileDescriptor listener_{::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)};
+  const int to_port_;
+  int port_ = 0;
+  std::atomic<bool> stop_ = false;
+  std::vector<Line> lines_;
+  std::string heard_;
+  std::thread thread_;
+};
+
+class TokenTest : public AgentsOfAJob {
+ protected:
+  Arguments job(const std::string& nodes, const Arguments& more = {}) const {
+    return job_at(port_.endpoint(), nodes, more);
+  }
+  static Arguments job_at(const std::string& endpoint, const std::string& nodes,
+                          const Arguments& more = {}) {
+    return Arguments{"--nnodes", nodes, "--rdzv-endpoint", endpoint, "--rdzv-id", "the-name"} +
+           more;
+  }
+  // The one that hosts the store, which waits for others.
+  DrunProcess& start_host(const std::string& token) {
+    start(job("2") + telling_workers(), with_token(token));
+    EXPECT_TRUE(agent(0).wait_for_err("waiting")) << agent(0).err();
+    return agent(0);
+  }
+  void start(const Arguments& arguments, const Launch& launch) {
+    agents_.push_back(std::make_unique<DrunProcess>(arguments, launch));
+  }
+  // An agent that comes to the host with this token is refused at once, and each says why.
+  void expect_refused(const std::string& token, const std::string& why,
+                      const std::string& said_by_host) {
+    DrunProcess guest(job("2", {"--rdzv-conf", "is_host=0"}) + telling_workers(),
+                      with_token(token));
+    const Finished finished = guest.finish();
+    EXPECT_EQ(finished.code, 125) << finished.err;
+    EXPECT_EQ(finished.err,
+              "drun: error: the store at " + port_.endpoint() + " " + why + ": " + kAdvice + "\n");
+    EXPECT_TRUE(agent(0).wait_for_err(said_by_host)) << agent(0).err();
+    EXPECT_TRUE(agent(0).running());
+  }
+  Finished drunctl(const Arguments& arguments, const std::string& token) const {
+    Launch launch = with_token(token);
+    launch.argv = Arguments{places::program("drunctl"), "--endpoint", port_.endpoint()} + arguments;
+    return DrunProcess(launch).finish();
+  }
+
+  ReservedPort port_;
+};
+
+TEST_F(TokenTest, AgentsWithTheSameTokenRunAJobAndWorkersDoNotGetIt) {
+  const TempDir folder;
+  const std::string file = folder.write("token", kToken + "\n");
+  ASSERT_EQ(::chmod(file.c_str(), 0600), 0);
+  const Arguments program{"sh", "-c", "env | grep -c TOKEN=; echo rank $RANK of $WORLD_SIZE"};
+  start(job("2") + program, with_token(kToken));
+  start(job("2", {"--token-file", file}) + program, {});
+  for (std::size_t i = 0; i < 2; ++i) {
+    const Finished finished = agent(i).finish();
+    EXPECT_EQ(finished.code, 0) << finished.err;
+    EXPECT_THAT(finished.out, HasSubstr(" of 2\n"));
+    EXPECT_THAT(finished.out, HasSubstr("0\n"));
+    EXPECT_THAT(finished.err, Not(HasSubstr("warning")));
+  }
+}
+
+TEST_F(TokenTest, AnotherTokenIsOneLineOnBothSides) {
+  start_host(kToken);
+  expect_refused(kOther, "does not know this token", "it has another token");
+  stop_all(0);
+}
+
+TEST_F(TokenTest, ATokenThatIsMissingIsOneLineOnBothSides) {
+  start_host(kToken);
+  expect_refused("", "asks for a token", "it shows no token, which this store asks for");
+  stop_all(0);
+}
+
+TEST_F(TokenTest, AHostWithoutATokenIsOneLineOnBothSides) {
+  start_host("");
+  expect_refused(kToken, "speaks without a token", "it has a token, and this store has none");
+  stop_all(0);
+}
+
+TEST_F(TokenTest, OnTheWayNobodyReadsWhatAgentsSay) {
+  for (const bool secret : {false, true}) {
+    const std::string token = secret ? kToken : "";
+    const ReservedPort port;
+    Eavesdropper ear(port.number());
+    const Arguments program{"sh", "-c", "echo rank $RANK of $WORLD_SIZE"};
+    DrunProcess host(job_at(port.endpoint(), "2") + program, with_token(token));
+    ASSERT_TRUE(host.wait_for_err("waiting")) << host.err();
+    DrunProcess guest(job_at(ear.endpoint(), "2", {"--rdzv-conf", "is_host=0"}) + program,
+                      with_token(token));
+    EXPECT_EQ(guest.finish().code, 0) << guest.err();
+    EXPECT_EQ(host.finish().code, 0) << host.err();
+    const std::string& heard = ear.heard();
+    EXPECT_GT(heard.size(), 1'000U);
+    for (const std::string text : {"drun/", "the-name", "leader", "max-restarts"}) {
+      if (secret)
+        EXPECT_THAT(heard, Not(HasSubstr(text)));
+      else
+        EXPECT_THAT(heard, HasSubstr(text)) << "it is there to be heard";
+    }
+    EXPECT_THAT(heard, Not(HasSubstr(kToken)));
+  }
+}
+
+TEST_F(TokenTest, DrunctlNeedsTheToken) {
+  start_host(kToken);
+  const Finished status = drunctl({"status"}, kToken);
+  EXPECT_THAT(status.out, HasSubstr("job the-name")) << status.err;
+  EXPECT_EQ(drunctl({"set", "key", "value"}, kToken).code, 0);
+  EXPECT_EQ(drunctl({"get", "key"}, kToken).out, "value");
+  for (const Arguments& command : {Arguments{"status"}, Arguments{"get", "key"}}) {
+    const Finished other = drunctl(command, kOther);
+    EXPECT_EQ(other.code, 125);
+    EXPECT_THAT(other.err, HasSubstr("it does not know this token: " + kAdvice));
+    const Finished without = drunctl(command, "");
+    EXPECT_EQ(without.code, 125);
+    EXPECT_EQ(without.out, "");
+  }
+  EXPECT_THAT(drunctl({"get", "key"}, "").err, HasSubstr("as a store does that asks for a token"));
+  EXPECT_THAT(drunctl({"status"}, "").err, HasSubstr("it asks for a token: " + kAdvice));
+  stop_all(0);
+}
+
+TEST_F(TokenTest, AStoreOfItsOwnServesOnlyWhoHasTheToken) {
+  Launch launch = with_token(kToken);
+  launch.argv = {places::program("drun-store"), "--bind", "127.0.0.1", "--port",
+                 std::to_string(port_.number())};
+  DrunProcess store(launch);
+  ASSERT_TRUE(store.wait_for_out("\n")) << store.err();
+  start(job("2", {"--rdzv-conf", "is_host=0"}) + telling_workers(), with_token(kToken));
+  start(job("2", {"--rdzv-conf", "is_host=0"}) + telling_workers(), with_token(kToken));
+  EXPECT_TRUE(says(0, " of 2 ")) << agent(0).err();
+  EXPECT_TRUE(says(1, " of 2 ")) << agent(1).err();
+  DrunProcess stranger(job("2", {"--rdzv-conf", "is_host=0"}) + telling_workers());
+  EXPECT_EQ(stranger.finish().code, 125);
+  EXPECT_THAT(stranger.err(), HasSubstr("asks for a token"));
+  EXPECT_EQ(drunctl({"get", "key"}, "").code, 125);
+  stop_all(0);
+  store.signal(SIGTERM);
+  EXPECT_TRUE(store.wait());
+}
+
+// With such a lease only the word of the dead node's helpers lets the others go on in time: it has
+// the token, too, and so have those who serve the next store.
+TEST_F(TokenTest, TheOthersGoOnWhenTheHostDies) {
+  const Arguments arguments =
+      job("2:3", {"--rdzv-conf",
+                  "last_call_timeout=0.3,successors=3,keep_alive_interval=60,"
+                  "keep_alive_max_attempt=10"}) +
+      telling_workers();
+  start(arguments, with_token(kToken));
+  ASSERT_TRUE(agent(0).wait_for_err("waiting")) << agent(0).err();
+  start(arguments, with_token(kToken));
+  start(arguments, with_token(kToken));
+  for (std::size_t i = 0; i < 3; ++i)
+    ASSERT_TRUE(says(i, " of 3 ")) << agent(i).err();
+  agent(0).signal(SIGKILL);
+  for (std::size_t i = 1; i < 3; ++i)
+    EXPECT_TRUE(says(i, " of 2 ")) << agent(i).err();
+  EXPECT_THAT(agent(1).err() + agent(2).err(),
+              AllOf(HasSubstr(" (group rank 0) is gone"), Not(HasSubstr("dropped"))));
+  EXPECT_TRUE(agent(0).survivors_gone(kPatience));
+  EXPECT_TRUE(agent(0).wait());
+  stop_all(1);
+}
+
+TEST_F(TokenTest, WhatIsStartedElsewhereNeedsAFile) {
+  DrunProcess starter(Arguments{"-H", "first,second", "--launcher", "/bin/false", "true"},
+                      with_token(kToken));
+  EXPECT_EQ(starter.finish().code, 2);
+  EXPECT_THAT(starter.err(), HasSubstr("DRUN_TOKEN is not handed to agents elsewhere: put the "
+                                       "token into a file on each host, for --token-file"));
+}
+
+TEST_F(TokenTest, AShortTokenIsWarnedOf) {
+  DrunProcess agent({"true"}, with_token("only-16-letters-"));
+  EXPECT_EQ(agent.finish().code, 0);
+  EXPECT_THAT(agent.err(), HasSubstr("warning: the token has fewer than 32 characters"));
+}
+
+}  // namespace
+}  // namespace drun::test

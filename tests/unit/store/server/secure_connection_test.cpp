@@ -1,0 +1,228 @@
+// A connection to a store with a token, over a pair of sockets.
+#include <sys/socket.h>
+
+#include <algorithm>
+#include <cstddef>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <variant>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "base/file_descriptor.hpp"
+#include "secure/tls_engine.hpp"
+#include "store/server/connection.hpp"
+#include "support/test_peer.hpp"
+#include "support/tls_peer.hpp"
+
+namespace drun::store {
+namespace {
+
+using tcpstore::Op;
+using tcpstore::Request;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+using ::testing::Not;
+using Failure = secure::TlsEngine::Failure;
+
+class SecureConnectionTest : public testing::Test, public ConnectionOwner {
+ protected:
+  ~SecureConnectionTest() override { hang_up(); }
+
+  void request_flush(Connection& connection) override { connection.flush({}); }
+  void request_turn(Connection&) override { awaits_turn_ = true; }
+  [[nodiscard]] Time now() const override { return world_.now; }
+
+  // A connection to a listener for the job's table, or for the workers'.
+  void dial(bool to_workers = false, const std::string& token = test::kToken) {
+    hang_up();
+    int ends[2];
+    ASSERT_EQ(::socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0, ends), 0);
+    peer_.reset(ends[0]);
+    PeerContext& context = to_workers ? world_.worker_context : world_.context;
+    context.tls = token.empty() ? nullptr : test::tls_of(token);
+    connection_ = std::make_unique<Connection>(FileDescriptor(ends[1]), context, shared_,
+                                               static_cast<ConnectionOwner&>(*this));
+  }
+  void hang_up() {
+    if (connection_) connection_->disconnect({});
+    connection_.reset();
+  }
+  // What is answered, as it is on the wire.
+  std::string send(std::string_view bytes, std::size_t piece = 1'000'000) {
+    std::string answer;
+    while (!bytes.empty()) {
+      const ssize_t sent =
+          ::send(peer_.get(), bytes.data(), std::min(bytes.size(), piece), MSG_NOSIGNAL);
+      if (sent > 0) bytes.remove_prefix(static_cast<std::size_t>(sent));
+      answer += serve();
+      if (!is_good()) break;
+    }
+    return answer;
+  }
+  // Over TLS, and likewise in the clear.
+  std::string ask(test::TlsPeer& peer, std::string_view plain, std::size_t piece = 1'000'000) {
+    const std::string answer = send(peer.say(plain), piece);
+    wire_ += answer;
+    return peer.hear(answer);
+  }
+  void shake_hands(test::TlsPeer& peer) {
+    while (!peer.engine().is_open() && is_good())
+      ASSERT_THAT(peer.hear(send(peer.say())), IsEmpty());
+    ASSERT_THAT(peer.hear(send(peer.say())), IsEmpty());
+  }
+  [[nodiscard]] bool is_good() const { return !connection_->is_dead(); }
+
+  static std::string encoded(Op op, std::string_view key, std::string_view value = {}) {
+    Request request;
+    request.op = op;
+    request.key = key;
+    request.value = value;
+    std::string bytes;
+    tcpstore::encode(bytes, TcpStoreVersion::Torch2_2, request);
+    return bytes;
+  }
+  static std::string opening() {
+    std::string bytes;
+    control::encode_opening(bytes);
+    return bytes;
+  }
+  // The only frame in there.
+  static control::Reply reply_of(std::string_view bytes) {
+    control::Reply reply;
+    const auto found = control::next_frame(bytes, 1'000'000);
+    EXPECT_EQ(found.size, bytes.size());
+    EXPECT_EQ(control::decode_reply(found.frame, reply), control::DecodeStatus::Ok);
+    return reply;
+  }
+
+  test::PeerWorld world_;
+  SharedBuffers shared_;
+  FileDescriptor peer_;
+  std::unique_ptr<Connection> connection_;
+  std::string wire_;  // what was answered to ask()
+
+ private:
+  std::string serve() {
+    std::string answer;
+    char bytes[64 * 1024];
+    for (;;) {
+      const ssize_t got = ::recv(peer_.get(), bytes, sizeof bytes, 0);
+      char byte = 0;
+      if (got > 0) {
+        answer.append(bytes, static_cast<std::size_t>(got));
+      } else if (is_good() && connection_->wants_to_read() &&
+                 ::recv(connection_->fd(), &byte, 1, MSG_PEEK) == 1) {
+        connection_->receive({}, false);
+      } else if (is_good() && std::exchange(awaits_turn_, false)) {
+        world_.turn.begin();
+        connection_->resume({});
+      } else if (is_good() && connection_->wants_to_write()) {
+        connection_->flush({});
+      } else {
+        return answer;
+      }
+    }
+  }
+
+  bool awaits_turn_ = false;
+};
+
+TEST_F(SecureConnectionTest, WhoHasTheTokenIsServedAndNothingIsInTheClear) {
+  dial();
+  test::TlsPeer peer;
+  shake_hands(peer);
+  EXPECT_TRUE(connection_->is_welcome());
+  const auto welcome = reply_of(ask(peer, opening()));
+  EXPECT_TRUE(std::holds_alternative<control::Welcome>(welcome));
+
+  dial();
+  test::TlsPeer client;
+  shake_hands(client);
+  ask(client, std::string(tcpstore::kHandshake) + encoded(Op::Set, "the key", "the value"));
+  EXPECT_THAT(ask(client, encoded(Op::Get, "the key")), HasSubstr("the value"));
+  EXPECT_THAT(wire_, Not(HasSubstr("the value")));
+  EXPECT_EQ(world_.job.size(), 1U);
+}
+
+TEST_F(SecureConnectionTest, MuchGoesBothWaysInPiecesOfAnySize) {
+  dial();
+  test::TlsPeer peer;
+  shake_hands(peer);
+  std::string much(3'000'000, 'x');
+  for (std::size_t i = 0; i < much.size(); ++i)
+    much[i] = static_cast<char>((i * 31 + i / 251) & 0xFF);
+  const std::string request =
+      std::string(tcpstore::kHandshake) + encoded(Op::Set, "key", much) + encoded(Op::Get, "key");
+  const std::string answer = ask(peer, request, 30'011);
+  EXPECT_TRUE(answer.ends_with(much)) << answer.size() << " bytes";
+  EXPECT_TRUE(is_good());
+}
+
+TEST_F(SecureConnectionTest, AnotherTokenGetsNothing) {
+  dial();
+  test::TlsPeer peer(test::kOtherToken);
+  EXPECT_THAT(peer.hear(send(peer.say())), IsEmpty());
+  EXPECT_EQ(peer.engine().failure(), Failure::OtherToken);
+  EXPECT_FALSE(is_good());
+  EXPECT_EQ(connection_->reason(), "it has another token");
+  EXPECT_FALSE(connection_->has_said_something()) << "it may go when there is no room";
+}
+
+TEST_F(SecureConnectionTest, WithoutATokenThereIsNoWayToTheJob) {
+  dial();
+  const auto refusal = reply_of(send(opening()));
+  const auto* error = std::get_if<control::Error>(&refusal);
+  ASSERT_NE(error, nullptr);
+  EXPECT_EQ(error->code, control::ErrorCode::NeedsToken);
+  EXPECT_THAT(std::string(error->text), HasSubstr("DRUN_TOKEN"));
+  EXPECT_FALSE(is_good());
+
+  dial();
+  EXPECT_EQ(send(std::string(tcpstore::kHandshake) + encoded(Op::Set, "key", "value")), "");
+  EXPECT_FALSE(is_good());
+  EXPECT_EQ(connection_->reason(), "it shows no token, which this store asks for");
+  EXPECT_EQ(world_.job.size(), 0U);
+}
+
+TEST_F(SecureConnectionTest, WorkersReachTheirStoreAloneWithoutOne) {
+  dial(true);
+  EXPECT_TRUE(connection_->is_welcome());
+  EXPECT_THAT(send(std::string(tcpstore::kHandshake) + encoded(Op::Set, "key", "value") +
+                   encoded(Op::Get, "key")),
+              HasSubstr("value"));
+  EXPECT_EQ(world_.job.size(), 0U);
+  EXPECT_EQ(world_.workers.size(), 1U);
+
+  dial(true);
+  EXPECT_TRUE(std::holds_alternative<control::Error>(reply_of(send(opening()))))
+      << "the control protocol leads to the job there, too";
+}
+
+TEST_F(SecureConnectionTest, AStoreWithoutATokenSaysSo) {
+  dial(false, "");
+  test::TlsPeer peer;
+  EXPECT_EQ(peer.hear(send(peer.say())), "");
+  EXPECT_EQ(peer.engine().failure(), Failure::NoToken);
+  EXPECT_FALSE(is_good());
+}
+
+TEST_F(SecureConnectionTest, AHalfHandshakeIsNobody) {
+  dial();
+  test::TlsPeer peer;
+  const std::string hello = peer.say();
+  EXPECT_NE(send(hello), "");
+  EXPECT_TRUE(is_good());
+  EXPECT_FALSE(connection_->is_welcome());
+  EXPECT_FALSE(connection_->has_said_something());
+  // What would be a request follows, in the clear.
+  EXPECT_THAT(send(opening()), Not(HasSubstr("token")));
+  EXPECT_FALSE(is_good());
+}
+
+}  // namespace
+}  // namespace drun::store
