@@ -172,6 +172,19 @@ TEST_F(TokenTest, AgentsWithTheSameTokenRunAJobAndWorkersDoNotGetIt) {
   }
 }
 
+TEST_F(TokenTest, TheAgentsOfOneCommandShareIt) {
+  const Arguments program{"sh", "-c", "echo rank $RANK of $WORLD_SIZE"};
+  for (const Arguments& how : {Arguments{"--local-nodes", "2"}, Arguments{"--nproc-per-node", "2"},
+                               Arguments{"--replica-groups", "2", "--local-nodes", "2"},
+                               Arguments{"--standalone", "--nproc-per-node", "2"}}) {
+    DrunProcess all(how + program, with_token(kToken));
+    const Finished finished = all.finish();
+    EXPECT_EQ(finished.code, 0) << finished.err;
+    EXPECT_THAT(finished.out, HasSubstr("rank 1 of 2\n"));
+    EXPECT_THAT(finished.err, Not(HasSubstr("warning")));
+  }
+}
+
 TEST_F(TokenTest, AnotherTokenIsOneLineOnBothSides) {
   start_host(kToken);
   expect_refused(kOther, "does not know this token", "it has another token");

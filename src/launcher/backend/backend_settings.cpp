@@ -115,6 +115,12 @@ store::ServerOptions server_options(const Options& options, bool successor) {
   return result;
 }
 
+store::ServerOptions parents_server_options(const Options& options) {
+  store::ServerOptions result;
+  result.tls = options.tls;
+  return result;
+}
+
 store::ControlOptions control_options(const Options& options, bool hosting,
                                       const Endpoint& endpoint, milliseconds limit) {
   const auto outage = longest_outage(options, hosting);

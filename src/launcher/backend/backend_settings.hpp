@@ -41,6 +41,9 @@ namespace drun::launcher {
 // For a store that this agent serves: the first one, or one that is to succeed another.
 [[nodiscard]] store::ServerOptions server_options(const Options& options, bool successor);
 
+// For the store of --local-nodes, which is in the agents' parent.
+[[nodiscard]] store::ServerOptions parents_server_options(const Options& options);
+
 // For the connection to the store at `endpoint`, which must come about within `limit`.
 [[nodiscard]] store::ControlOptions control_options(const Options& options, bool hosting,
                                                     const Endpoint& endpoint,

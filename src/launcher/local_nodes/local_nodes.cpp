@@ -14,6 +14,7 @@
 #include "base/fd_limit.hpp"
 #include "base/log.hpp"
 #include "launcher/agent/agent.hpp"
+#include "launcher/backend/backend_settings.hpp"
 #include "launcher/backend/hosted_store.hpp"
 #include "launcher/local_nodes/agents_parent.hpp"
 #include "launcher/local_nodes/node_options.hpp"
@@ -71,7 +72,7 @@ StartedAgents start_agents(const Options& options, const Endpoint& store, Unanno
 }
 
 int run_nodes(const Options& options) {
-  HostedStore store;
+  HostedStore store(parents_server_options(options));
   const auto endpoint = store.bind_rendezvous(Endpoint{"127.0.0.1", 0}, false);
   if (!endpoint) {
     log::error("{}", endpoint.error().what());
