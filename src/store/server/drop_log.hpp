@@ -1,7 +1,9 @@
 // Says why peers were dropped, without flooding the log when many are.
 #pragma once
 
+#include <algorithm>
 #include <string>
+#include <vector>
 
 #include "base/log.hpp"
 #include "store/table/sessions.hpp"
@@ -13,24 +15,35 @@ class DropLog {
   static constexpr int kLinesPerPeriod = 20;
   static constexpr Milliseconds kPeriod{10'000};
 
-  // `what` names the peer and the reason.
-  void report(const std::string& what, Time now) {
+  // `what` names the peer and the reason. With a `kind`, of which there is one line in a period:
+  // somebody comes again and again, and it is the same each time.
+  void report(const std::string& what, Time now, const std::string& kind = {}) {
     if (now - period_start_ >= kPeriod) {
       if (withheld_ > 0) log::warning("dropped {} more peers for like reasons", withheld_);
       period_start_ = now;
       lines_ = 0;
       withheld_ = 0;
+      kinds_.clear();
     }
-    if (++lines_ <= kLinesPerPeriod)
-      log::warning("{}", what);
-    else
+    if (lines_ >= kLinesPerPeriod || (!kind.empty() && !is_new(kind))) {
       ++withheld_;
+    } else {
+      ++lines_;
+      log::warning("{}", what);
+    }
   }
 
  private:
+  [[nodiscard]] bool is_new(const std::string& kind) {
+    if (std::find(kinds_.begin(), kinds_.end(), kind) != kinds_.end()) return false;
+    kinds_.push_back(kind);
+    return true;
+  }
+
   Time period_start_{};
   int lines_ = 0;
   int withheld_ = 0;
+  std::vector<std::string> kinds_;  // of lines of this period
 };
 
 }  // namespace drun::store

@@ -60,7 +60,7 @@ FileDescriptor opened(int fd, const char* what) {
   return FileDescriptor(fd);
 }
 
-std::string peer_name(int fd) {
+std::optional<Endpoint> peer_of(int fd) {
   sockaddr_storage address{};
   socklen_t size = sizeof address;
   char host[NI_MAXHOST];
@@ -68,9 +68,13 @@ std::string peer_name(int fd) {
   if (::getpeername(fd, reinterpret_cast<sockaddr*>(&address), &size) != 0 ||
       ::getnameinfo(reinterpret_cast<sockaddr*>(&address), size, host, sizeof host, port,
                     sizeof port, NI_NUMERICHOST | NI_NUMERICSERV) != 0)
-    return "a peer";
-  return to_string(
-      Endpoint{host, parse_port(port).ok() ? parse_port(port).value() : std::uint16_t{0}});
+    return std::nullopt;
+  return Endpoint{host, parse_port(port).ok() ? parse_port(port).value() : std::uint16_t{0}};
+}
+
+std::string peer_name(int fd) {
+  const auto peer = peer_of(fd);
+  return peer ? to_string(*peer) : "a peer";
 }
 
 }  // namespace
@@ -227,8 +231,11 @@ void ServerLoop::report(Connection& connection) {
   if (connection.is_reported) return;
   connection.is_reported = true;
   ++counters_.dropped;
-  drop_log_.report(
-      "dropped " + peer_name(connection.fd()) + ": " + std::string(connection.reason()), now_);
+  const std::string reason = ": " + std::string(connection.reason());
+  // Of a host with another token, or none, one line is enough, however often it tries.
+  const auto peer = connection.is_welcome() ? std::nullopt : peer_of(connection.fd());
+  drop_log_.report("dropped " + peer_name(connection.fd()) + reason, now_,
+                   peer ? peer->host + reason : "");
 }
 
 void ServerLoop::remove(Connection& connection) {
