@@ -6,6 +6,7 @@
 #include <chrono>
 #include <cstddef>
 #include <fstream>
+#include <optional>
 #include <string>
 #include <thread>
 #include <vector>
@@ -115,6 +116,24 @@ TEST_F(TokenFileTest, WhatIsInItHasToBeAToken) {
   EXPECT_TRUE(read_token(file(std::string(Token::kLongest, 'x') + "\n")));
   EXPECT_THAT(error_of(file(std::string(Token::kLongest + 1, 'x'))), HasSubstr("it has 4097"));
   EXPECT_THAT(error_of(file(std::string(1 << 20, 'x'))), HasSubstr("it has 4098 bytes"));
+}
+
+TEST_F(TokenFileTest, TheVariableComesFirstAndNeitherIsNone) {
+  const std::string own = file(std::string(kText) + "\n");
+  const auto of_file = given_token(std::nullopt, own);
+  ASSERT_TRUE(of_file && *of_file);
+  EXPECT_TRUE((*of_file)->is(kText));
+  const std::string other = "fedcba9876543210";
+  const auto of_variable = given_token(Token::from(other), own);
+  ASSERT_TRUE(of_variable && *of_variable);
+  EXPECT_TRUE((*of_variable)->is(other));
+  const auto none = given_token(std::nullopt, "");
+  ASSERT_TRUE(none);
+  EXPECT_FALSE(*none);
+  EXPECT_THAT(given_token(std::nullopt, "/nowhere").error().what(),
+              HasSubstr("--token-file /nowhere: No such file"));
+  EXPECT_THAT(given_token(Token::from("short"), own).error().what(), HasSubstr("it has 5 bytes"))
+      << "a wrong one is not passed over";
 }
 
 TEST_F(TokenFileTest, OthersMustHaveNoAccess) {

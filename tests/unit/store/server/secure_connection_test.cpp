@@ -91,7 +91,7 @@ class SecureConnectionTest : public testing::Test, public ConnectionOwner {
     control::encode_opening(bytes);
     return bytes;
   }
-  // The only frame in there.
+  // The only frame in there, of which it keeps views.
   static control::Reply reply_of(std::string_view bytes) {
     control::Reply reply;
     const auto found = control::next_frame(bytes, 1'000'000);
@@ -175,7 +175,8 @@ TEST_F(SecureConnectionTest, AnotherTokenGetsNothing) {
 
 TEST_F(SecureConnectionTest, WithoutATokenThereIsNoWayToTheJob) {
   dial();
-  const auto refusal = reply_of(send(opening()));
+  const std::string answer = send(opening());
+  const auto refusal = reply_of(answer);
   const auto* error = std::get_if<control::Error>(&refusal);
   ASSERT_NE(error, nullptr);
   EXPECT_EQ(error->code, control::ErrorCode::NeedsToken);
