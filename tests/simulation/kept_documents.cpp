@@ -1,5 +1,5 @@
-// Stands in for documents.cpp in `simulate_fast`: a document's text is the number of a value that
-// is kept. JSON is half of the time of a run, and is tested on its own.
+// Stands in for documents.cpp and round_documents.cpp in `simulate_fast`: a document's text is the
+// number of a value that is kept. JSON is half of the time of a run, and is tested on its own.
 #include "simulation/kept_documents.hpp"
 
 #include <cstdlib>

@@ -17,9 +17,9 @@ using std::chrono::milliseconds;
 constexpr milliseconds kFirstPause{250};
 constexpr milliseconds kLongestPause{5'000};
 constexpr milliseconds kOwnStoreLimit{5'000};  // a store that this very process serves
-// How long an agent that this one replaces may still have the port: until its workers' lease is
+// How long an agent that this one replaces may still have the port, once its workers' lease is
 // over.
-constexpr milliseconds kPortLimit{10'000};
+constexpr milliseconds kPortLimit{2'000};
 constexpr milliseconds kConnectingInterval{500};  // between two looks at a link that is not up yet
 constexpr milliseconds kFollowLimit{2'000};       // of an agent that was sent to another place
 constexpr int kMostPlaces = 4;
@@ -110,6 +110,7 @@ BackendStep BackendFsm::give_up_resolving(Time now) {
 BackendStep BackendFsm::on_bound(const Endpoint& own, Time now) {
   if (state_ != Binding && state_ != Contending) return {};
   own_ = own;
+  port_limit_.reset();
   return open(now);
 }
 
@@ -131,8 +132,11 @@ BackendStep BackendFsm::on_bind_failed(bool in_use, const std::string& why, Time
   const std::string what = why + (in_use ? port_holder_() : "");
   if (!in_use) return give_up(what, now);
   // Who is told to host joins nobody else's store.
-  if (!port_limit_) port_limit_ = now + kPortLimit;
+  if (!port_limit_)
+    port_limit_ =
+        std::min(deadline_, now + lease(options_, false).value_or(milliseconds(0)) + kPortLimit);
   if (now >= *port_limit_) return give_up(what, now);
+  port_holder_text_ = what;
   pause(now);
   return Wait{waiting_text(what + "; trying again", now)};
 }
@@ -260,6 +264,8 @@ BackendStep BackendFsm::on_time(const std::string& cause, Time now) {
     case Resolving:
       return give_up_resolving(now);
     case Pausing:
+      // Not before the name is looked up again, which would be the reason then.
+      if (port_limit_ && now >= *port_limit_) return give_up(port_holder_text_, now);
       return own_ ? open(now) : find(now);
     case Founding:
       wake_ = std::min(std::max(deadline_, now), now + kConnectingInterval);

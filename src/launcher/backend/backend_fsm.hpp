@@ -151,8 +151,9 @@ class BackendFsm {
   std::optional<Time> sent_away_;  // from there, for the first time
   // Until then it waits for the port of its own store, which something else has.
   std::optional<Time> port_limit_;
-  Endpoint followed_;  // where it was sent
-  int hops_ = 0;       // from one place that points to another
+  std::string port_holder_text_;  // why it could not have the port, when last tried
+  Endpoint followed_;             // where it was sent
+  int hops_ = 0;                  // from one place that points to another
 };
 
 }  // namespace drun::launcher

@@ -76,10 +76,14 @@ void StackDesk::begin(const StackWish& wish) {
   request.each = std::min(request.each, wish.limit);
   request.longest = wish.longest;
   if (held_) held_(true);
+  // One each: a look that hangs is left behind.
+  looks_.push_back(std::make_shared<ChildStop>());
   thread().ask<std::string>(
       request.all + kHangs,
-      [look = look_, request, stop = stop_] { return taken(look, request, *stop); },
-      [this, unwind = wish.unwind, round = request.round](const Result<std::string>& report) {
+      [look = look_, request, stop = looks_.back()] { return taken(look, request, *stop); },
+      [this, unwind = wish.unwind, round = request.round,
+       stop = looks_.back()](const Result<std::string>& report) {
+        looks_.erase(std::find(looks_.begin(), looks_.end(), stop));
         if (held_) held_(false);
         // Whoever asks from inside of these begins another one.
         const auto waiting = std::exchange(waiting_[unwind ? 1 : 0], {});
@@ -109,7 +113,8 @@ FileDesk& StackDesk::thread() {
 
 void StackDesk::cancel() {
   if (thread_) thread_->cancel();
-  stop_->stop();
+  for (const auto& look : looks_)
+    look->stop();
   for (auto& waiting : waiting_)
     waiting = {};
 }

@@ -79,7 +79,7 @@ class StackDesk {
   const Look look_;
   const std::function<void(bool held)> held_;
   std::optional<FileDesk> thread_;
-  std::shared_ptr<ChildStop> stop_ = std::make_shared<ChildStop>();
+  std::vector<std::shared_ptr<ChildStop>> looks_;  // those that were asked for, and are not over
   // Requests that wait for a look: for one without stacks, for one with them.
   struct Waiting {
     std::vector<Done> done;

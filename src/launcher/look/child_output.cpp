@@ -6,7 +6,6 @@
 #include <unistd.h>
 
 #include <cerrno>
-#include <cstdlib>
 #include <system_error>
 
 #include "base/pipe.hpp"
@@ -33,19 +32,33 @@ bool feed(int fd, std::string_view text, std::chrono::steady_clock::time_point d
 void ChildStop::stop() {
   std::unique_lock lock(mutex_);
   stopped_ = true;
-  if (child_ == 0) return;
-  ::kill(child_, SIGKILL);
+  if (state_ == State::Running) ::kill(target_, SIGKILL);
   gone_.wait_until(lock, std::chrono::steady_clock::now() + kKilled,
-                   [this] { return child_ == 0; });
+                   [this] { return state_ == State::Idle; });
+}
+
+Result<pid_t> ChildStop::begin(const ChildProgram& program,
+                               const std::function<Result<pid_t>()>& start) {
+  {
+    const std::lock_guard lock(mutex_);
+    if (stopped_) return Error(std::make_error_code(std::errc::operation_canceled), "stopped");
+    state_ = State::Starting;
+  }
+  auto child = start();
+  const std::lock_guard lock(mutex_);
+  state_ = child ? State::Running : State::Idle;
+  if (child) target_ = program.own_group ? -*child : *child;
+  if (child && stopped_) ::kill(target_, SIGKILL);
+  gone_.notify_all();
+  return child;
 }
 
 void ChildStop::kill() {
   const std::lock_guard lock(mutex_);
-  if (child_ != 0) ::kill(child_, SIGKILL);
+  if (state_ == State::Running) ::kill(target_, SIGKILL);
 }
 
-int ChildStop::collect() {
-  const pid_t child = std::abs(child_);  // only this thread changes it
+int ChildStop::collect(pid_t child) {
   siginfo_t end{};
   // Its number is not given to another process before it is collected, under the lock.
   while (::waitid(P_PID, static_cast<id_t>(child), &end, WEXITED | WNOWAIT) < 0 && errno == EINTR) {
@@ -54,7 +67,7 @@ int ChildStop::collect() {
   int status = 0;
   while (::waitpid(child, &status, 0) < 0 && errno == EINTR) {
   }
-  child_ = 0;
+  state_ = State::Idle;
   gone_.notify_all();
   return status;
 }
@@ -88,7 +101,7 @@ Result<std::string> output_of(const ChildProgram& program,
     text = read_answer(output->read.get(), program.most_output, deadline);
   if (!text) stop.kill();
   input->write.reset();
-  const int status = stop.collect();
+  const int status = stop.collect(*started);
   if (!text) return Error(std::make_error_code(std::errc::timed_out), name + ": no answer in time");
   if (!WIFEXITED(status) || WEXITSTATUS(status) != 0)
     return Error(std::make_error_code(std::errc::io_error), name + " failed");

@@ -6,9 +6,9 @@
 #include <chrono>
 #include <condition_variable>
 #include <cstddef>
+#include <functional>
 #include <mutex>
 #include <string>
-#include <system_error>
 #include <vector>
 
 #include "drun/base/result.hpp"
@@ -24,32 +24,29 @@ struct ChildProgram {
   std::size_t most_output = 8U << 20;  // bytes
 };
 
-// Ends a program that another thread waits for in output_of(). Both own it.
+// Ends a program that another thread waits for in output_of().
 class ChildStop {
  public:
   // Kills it, with its group if it has one of its own, and waits until it is gone, unless the
   // kernel keeps it for longer than kKilled. None is started afterwards.
   void stop();
 
-  // For output_of(). `start` gives the program's process; it is not called after stop().
-  template <typename Start>
-  auto begin(const ChildProgram& program, Start start) -> decltype(start()) {
-    const std::lock_guard lock(mutex_);
-    if (stopped_) return Error(std::make_error_code(std::errc::operation_canceled), "stopped");
-    auto child = start();
-    if (child) child_ = program.own_group ? -*child : *child;
-    return child;
-  }
+  // For output_of(), of one program at a time. `start` gives its process, and may take long, as
+  // where its file hangs; it is not called after stop().
+  [[nodiscard]] Result<pid_t> begin(const ChildProgram& program,
+                                    const std::function<Result<pid_t>()>& start);
   void kill();
   // Collects it; its status as waitpid() has it.
-  [[nodiscard]] int collect();
+  [[nodiscard]] int collect(pid_t child);
 
  private:
   static constexpr std::chrono::milliseconds kKilled{500};
+  enum class State { Idle, Starting, Running };
 
   std::mutex mutex_;
   std::condition_variable gone_;
-  pid_t child_ = 0;  // as kill() takes it; 0: there is none
+  State state_ = State::Idle;
+  pid_t target_ = 0;  // as kill() takes it, while it runs
   bool stopped_ = false;
 };
 

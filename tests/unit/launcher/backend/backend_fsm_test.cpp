@@ -352,6 +352,21 @@ TEST(BackendFsmTest, WhoIsToldToHostWaitsALittleForThePortAndJoinsNobodyElse) {
   EXPECT_EQ(std::get<GiveUp>(step).outcome.text, std::string("in use") + kHolder);
 }
 
+// Else it would try again and again, or blame the name.
+TEST(BackendFsmTest, TheJoinTimeoutEndsTheWaitForThePort) {
+  Options options = elastic();
+  options.conf.is_host = true;
+  options.conf.join_timeout = seconds(2);
+  Machine machine(options);
+  BackendStep step = feed(machine, {"start", "resolved: own", "port in use"});
+  for (int tries = 0; tries < 20 && !std::holds_alternative<GiveUp>(step); ++tries) {
+    step = feed(machine, {"due"});
+    if (machine.fsm.state() == Resolving) step = feed(machine, {"resolved: own", "port in use"});
+  }
+  EXPECT_EQ(machine.now, kStart + seconds(2));
+  EXPECT_EQ(std::get<GiveUp>(step).outcome.text, std::string("in use") + kHolder);
+}
+
 TEST(BackendFsmTest, WhoIsToldToHostTakesAPortThatBecomesFree) {
   Options options = elastic();
   options.conf.is_host = true;
