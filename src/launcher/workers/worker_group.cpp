@@ -397,10 +397,4 @@ std::optional<WorkerGroup::Time> WorkerGroup::next_deadline() const {
   return due.time();
 }
 
-bool WorkerGroup::has_input() const {
-  if (idle() || !spec_.stdin_rank) return false;
-  const int local_rank = *spec_.stdin_rank - assignment_.first_rank;
-  return local_rank >= 0 && local_rank < spec_.nproc_per_node;
-}
-
 }  // namespace drun::launcher

@@ -67,6 +67,12 @@ void WorkerGroup::read_remains() {
       });
 }
 
+bool WorkerGroup::has_input() const {
+  if (idle() || !spec_.stdin_rank) return false;
+  const int local_rank = *spec_.stdin_rank - assignment_.first_rank;
+  return local_rank >= 0 && local_rank < spec_.nproc_per_node;
+}
+
 std::string WorkerGroup::error_file(const rendezvous::FailureSummary& failure) const {
   if (failure.group_rank != assignment_.group_rank) return {};
   for (const auto& [id, worker] : workers_)
