@@ -1333,6 +1333,22 @@ TEST_F(LeaderTest, DecidesNothingUntilItSeesTheStoreAgain) {
   EXPECT_FALSE(commits().empty());
 }
 
+// The store may have been set back since, so what was decided before may be wrong now.
+TEST_F(LeaderTest, WhatItWroteBeforeItLookedAwayIsDecidedAgain) {
+  begin(config(1));
+  commits();
+  snapshot(Found(config_).member("a"));
+  leader_->advance(kNow);
+  const auto before = commits();
+  ASSERT_EQ(before.size(), 1U);
+  leader_->on_link_lost();
+  snapshot(Found(config_).member("b"));
+  leader_->advance(kNow);
+  ASSERT_EQ(commits().size(), 1U);
+  leader_->on_commit({before[0].request, CommitOutcome::Committed, ""}, kNow);
+  EXPECT_EQ(leader_->state()->round.phase, Phase::Gathering) << "that answers nothing any more";
+}
+
 TEST_F(LeaderTest, CountsItsOwnWaitOnlyWhereNodesAreWaitedFor) {
   for (const Phase phase : {Phase::Gathering, Phase::Running, Phase::Stopping}) {
     begin(config(2));
@@ -1676,6 +1692,7 @@ TEST_F(LeaderTest, LooksForOtherJobsWhileNodesAreMissing) {
         {watches_.back().watch, {{"drun/typo/member/t1", "{}"}, {"drun/job/member/a", "{}"}}},
         kNow);
     EXPECT_EQ(leader_->state()->other_jobs, "'typo' (1 node)");
+    EXPECT_TRUE(leader_->state()->progress_due) << "those who wait are told";
   }
 }
 

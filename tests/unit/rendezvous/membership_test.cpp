@@ -646,6 +646,45 @@ TEST(PreparingTest, TheFirstNodesLastRankIsInItsPlace) {
   EXPECT_EQ(last_ranks, std::vector<int>{1});
 }
 
+// Else who has seen it would take the round that runs with its number for another.
+TEST(PreparingTest, TheRoundHasNoStoreOfTheOneBefore) {
+  Board board = two_running(config(1, 2));
+  ASSERT_NE(board.state().round.master, "");
+  board.gone("a");
+  board.settle();
+  board.left("b");
+  board.pass(Milliseconds(2'000));
+  board.settle();
+  ASSERT_EQ(board.phase(), Phase::Preparing);
+  EXPECT_EQ(board.state().round.master, "");
+}
+
+// The order says who is like the most: whoever ran before, by rank, then whoever came first.
+TEST(PreparingTest, NodesAreComparedInTheirOrder) {
+  std::vector<std::string> compared;
+  auto s = config(3, 4);
+  s.unfit = [&compared](const std::vector<NodeFacts>& nodes) {
+    compared.clear();
+    for (const auto& node : nodes)
+      compared.push_back(node.ticket + " " + std::to_string(node.group_rank));
+    return std::map<std::string, std::string>();
+  };
+  Board board(s);
+  for (const char* each : {"c", "b", "d"})
+    board.join(each);
+  board.pass(Milliseconds(2'000));
+  board.run();
+  ASSERT_EQ(board.phase(), Phase::Running);
+  EXPECT_EQ(compared, (std::vector<std::string>{"c -1", "b -1", "d -1"}));
+  board.gone("b");
+  board.settle();
+  board.join("a");
+  board.all_left();
+  board.pass(Milliseconds(2'000));
+  board.settle();
+  EXPECT_EQ(compared, (std::vector<std::string>{"c 1", "d 2", "a -1"}));
+}
+
 TEST(PreparingTest, AMemberThatGoesOrOneThatComesMakesANewPlan) {
   Board lost(config(1, 3));
   lost.join("a");

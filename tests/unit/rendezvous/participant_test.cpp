@@ -183,6 +183,20 @@ TEST(ParticipantTest, WhoseWriteIsRefusedStandsAgainOnceNobodyLeads) {
   EXPECT_EQ(agent.asked_for(), leader);
 }
 
+// It may have been elected, or another may have.
+TEST(ParticipantTest, WhoseWriteHasNoAnswerLooksBeforeItStandsAgain) {
+  Alone agent;
+  const auto& leader = agent.keys().leader;
+  ASSERT_EQ(agent.asked_for(), leader);
+  const WatchId before = agent.watch(leader);
+  agent.answer(CommitOutcome::Unknown);
+  ASSERT_NE(agent.watch(leader), before);
+  agent.pass(Milliseconds(2'000));
+  EXPECT_FALSE(agent.asks_for(leader));
+  agent.take(WatchSnapshot{agent.watch(leader), {}});
+  EXPECT_TRUE(agent.asks_for(leader));
+}
+
 // The answer comes before the watch shows it, the second time as the first.
 TEST(ParticipantTest, WhoIsElectedAgainLeadsFromTheAnswerOn) {
   Alone agent;

@@ -132,6 +132,15 @@ TEST(RootCauseTest, OfSeveralOddRanksTheLowestIsNamed) {
   EXPECT_EQ(root.others, others);
 }
 
+TEST(RootCauseTest, OfSeveralOddPlacesTheRarestIsNamed) {
+  FailureSummary many = hung("recv", 4);
+  many.others = {{{{1, 3}}, "recv", ""},
+                 {{{4, 6}}, "sleep", "", 104},
+                 {{{7, 7}}, "read", "", 107},
+                 {{{8, 9}}, "write", "", 108}};
+  EXPECT_EQ(named({many}).rank, 7);
+}
+
 TEST(RootCauseTest, WhoIsNamedForAReasonStays) {
   FailureSummary alike = hung("recv", 2);
   FailureSummary first = torn(2, "recv", "sleep");
