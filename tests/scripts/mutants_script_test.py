@@ -94,6 +94,10 @@ class Changes(unittest.TestCase):
         (line, _), = mutants.changes_of("  x = 1;", "", "")
         self.assertEqual(line, "  if (!mutant(@)) { x = 1; }")
 
+    def test_an_at_of_the_program_stays(self):
+        (line, _), = mutants.changes_of('  refuse("x@y");', "", "")
+        self.assertEqual(mutants.numbered(line, 7), '  if (!mutant(7)) { refuse("x@y"); }')
+
 
 class Killer(unittest.TestCase):
     def test_what_hangs_once_kills_nothing(self):
