@@ -107,6 +107,7 @@ void EventLog::end_sink() {
       [this](const Result<std::string>& ended) {
         busy_ = false;
         sink_ended_ = true;
+        lose(std::exchange(waiting_, {}).size(), "");  // told meanwhile
         const std::string& why = ended ? *ended : ended.error().what();
         if (!why.empty()) log::warning("--events: the command: {}", why);
         end();

@@ -101,6 +101,17 @@ TEST_F(EventLogTest, WithoutAnEventItEndsAsWell) {
   EXPECT_TRUE(taken_.ended);
 }
 
+TEST_F(EventLogTest, WhatIsToldWhileItEndsIsCountedAsLost) {
+  bool over = false;
+  log_.finish([&over] { over = true; });
+  tell(Kind::Warning);
+  while (!over && io_.run_one_for(test::kPatience) > 0) {
+  }
+  ASSERT_TRUE(over);
+  EXPECT_EQ(log_.lost(), 1);
+  EXPECT_THAT(taken_.kinds, IsEmpty()) << "there is nowhere to write it";
+}
+
 TEST_F(EventLogTest, WhatCannotBeWrittenIsCountedAndToldOnceItCan) {
   taken_.why = "write events: No space left on device";
   tell(Kind::Warning);
