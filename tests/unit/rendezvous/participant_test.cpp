@@ -139,6 +139,7 @@ class Alone {
   }
   WatchId watch(const std::string& key) const { return watches_.at(key); }
   bool finished() const { return finished_; }
+  bool has_workers() const { return started_; }
 
  private:
   static Config config(bool store_can_be_lost) {
@@ -154,6 +155,7 @@ class Alone {
         watches_[watch->key] = watch->watch;
       if (const auto* commit = std::get_if<CommitAction>(&action)) commits_.push_back(*commit);
       finished_ |= std::holds_alternative<FinishAction>(action);
+      started_ |= std::holds_alternative<StartAction>(action);
     }
   }
 
@@ -164,6 +166,7 @@ class Alone {
   std::map<std::string, WatchId> watches_;
   std::vector<CommitAction> commits_;
   bool finished_ = false;
+  bool started_ = false;
 };
 
 // The answer to its write comes before it sees who leads now: it stops leading, and may lead again.
@@ -339,6 +342,31 @@ TEST(ParticipantTest, WhoDisagreesWithItsJobLetsAnotherLead) {
   EXPECT_FALSE(agent.writes_something());
   EXPECT_EQ(agent.guard(), value) << "not another's";
   EXPECT_TRUE(agent.finished());
+  agent.pass(Milliseconds(1));
+  EXPECT_FALSE(agent.asks_for(keys.leader)) << "once";
+}
+
+// Its workers are stopped first, and until then it is there.
+TEST(ParticipantTest, WhoDisagreesAndHasWorkersLetsAnotherLeadAtOnce) {
+  Alone agent;
+  const auto& keys = agent.keys();
+  agent.answer(CommitOutcome::Committed);
+  RoundDocument round;
+  round.number = round.ran = round.nodes = 1;
+  round.phase = Phase::Running;
+  AssignmentDocument place;
+  place.go = true;
+  place.assignment.round = 1;
+  place.assignment.group_world_size = place.assignment.world_size = 1;
+  place.assignment.role_world_size = 1;
+  const auto own = keys.assignment(Cluster().config(1, 1).ticket);
+  agent.take(WatchSnapshot{agent.watch(keys.round), {{keys.round, encode(round)}}});
+  agent.take(WatchSnapshot{agent.watch(own), {{own, encode(place)}}});
+  ASSERT_TRUE(agent.has_workers());
+  const JobDocument other{full_agreement(Cluster().config(2, 2))};
+  agent.take(WatchSnapshot{agent.watch(keys.prefix), {{keys.job, encode(other)}}});
+  EXPECT_TRUE(agent.asks_for(keys.leader));
+  EXPECT_FALSE(agent.finished());
   agent.pass(Milliseconds(1));
   EXPECT_FALSE(agent.asks_for(keys.leader)) << "once";
 }

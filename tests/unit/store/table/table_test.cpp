@@ -265,6 +265,9 @@ TEST_F(TableTest, ClearedItHoldsNothingAndTellsNobody) {
   EXPECT_THAT(listed(""), IsEmpty());
   table.erase_owned_by(7);
   EXPECT_EQ(budget.used(), table.count_held_bytes());
+  EXPECT_TRUE(table.put("new", "v"));
+  table.publish();
+  EXPECT_THAT(client.told, ElementsAre("1: new=v"));
 }
 
 }  // namespace
