@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <utility>
 
 namespace drun::launcher {
 
@@ -37,8 +38,7 @@ void Stream::take(std::string_view bytes, Time now) {
     bytes.remove_prefix(count);
     if (newline == std::string_view::npos && (is_whole() || unfinished.size() < kLongestLine))
       return;
-    const std::string line = std::move(unfinished);
-    unfinished.clear();
+    const std::string line = std::exchange(unfinished, {});
     take_lines(line, now);
   }
   const std::size_t whole = is_whole() ? bytes.rfind('\n') + 1 : whole_lines(bytes, 0);

@@ -4,6 +4,7 @@
 #include <fcntl.h>
 
 #include <array>
+#include <cerrno>
 #include <string>
 
 #include <gtest/gtest.h>
@@ -26,6 +27,12 @@ std::string taken(BufferChain& chain) {
     chain.consume(text.size() - before);
   }
   return text;
+}
+
+TEST(SinkTest, WithoutADescriptorItIsGoneAndSaysWhy) {
+  const Sink sink(-1);
+  EXPECT_EQ(sink.state(), Sink::State::Gone);
+  EXPECT_EQ(sink.error(), EBADF);
 }
 
 class FoldedStreamTest : public testing::Test {
@@ -56,6 +63,20 @@ class FoldedStreamTest : public testing::Test {
   Stream a_{pool_, 0};
   Stream b_{pool_, 0};
 };
+
+// An empty turn would end the open line of another rank.
+TEST_F(FoldedStreamTest, ALineThatIsFoldedBeforeItsTurnGivesItUp) {
+  for (Stream* stream : {&a_, &b_})
+    console_.join(*stream);
+  take(a_, "hello");
+  console_.offer(a_, kNow);
+  ASSERT_TRUE(console_.deadline(kNow));
+  take(a_, "\n");
+  console_.offer(a_, kNow);
+  EXPECT_FALSE(console_.deadline(kNow));
+  for (Stream* stream : {&a_, &b_})
+    console_.leave(*stream);
+}
 
 TEST_F(FoldedStreamTest, ALongLineIsFoldedWhole) {
   const std::string same(200'000, 's');

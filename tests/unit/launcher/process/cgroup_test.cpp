@@ -1,6 +1,10 @@
 #include "launcher/process/cgroup.hpp"
 
+#include <filesystem>
+
 #include <gtest/gtest.h>
+
+#include "support/temporary_directory.hpp"
 
 namespace drun::process {
 namespace {
@@ -78,6 +82,31 @@ TEST(CgroupTest, WithoutACounterNothingIsOutOfMemory) {
   EXPECT_FALSE(count.take());
   count.forget();
   EXPECT_FALSE(OutOfMemoryCount(CgroupPaths()).take());
+}
+
+// Directories of any kind do.
+TEST(WorkerCgroupTest, EachRoundHasAGroupOfItsOwn) {
+  const test::TemporaryDirectory parent;
+  const std::string path = parent.file("group");
+  WorkerCgroup group(parent.file(""), "group");
+  EXPECT_EQ(group.fd(), -1);
+  EXPECT_TRUE(group.next_round());
+  EXPECT_GE(group.fd(), 0);
+  EXPECT_TRUE(std::filesystem::is_directory(path + "/0"));
+  std::filesystem::create_directories(path + "/0/of a worker");
+  EXPECT_TRUE(group.next_round());
+  EXPECT_FALSE(std::filesystem::exists(path + "/0"));
+  EXPECT_TRUE(std::filesystem::is_directory(path + "/1"));
+  EXPECT_TRUE(group.remove(std::chrono::milliseconds(0)));
+  EXPECT_FALSE(std::filesystem::exists(path));
+}
+
+TEST(WorkerCgroupTest, ANameThatIsTakenIsNotUsed) {
+  const test::TemporaryDirectory parent;
+  std::filesystem::create_directory(parent.file("group"));
+  WorkerCgroup group(parent.file(""), "group");
+  EXPECT_FALSE(group.next_round()) << "what lives there is somebody else's";
+  EXPECT_EQ(group.fd(), -1);
 }
 
 }  // namespace
