@@ -60,6 +60,7 @@ TEST(HostedStoreTest, ServesFromTheFirstClientOn) {
   asio::io_context io{1};
   store.start_serving_on_demand(io);
   EXPECT_EQ(io.poll(), 0U);
+  EXPECT_TRUE(store.awaits_client());
   std::string value;
   std::thread worker([&] {
     auto client = connect_once(*bound);
@@ -67,6 +68,7 @@ TEST(HostedStoreTest, ServesFromTheFirstClientOn) {
   });
   io.run();  // until there is nothing more to wait for: the client is there
   worker.join();
+  EXPECT_FALSE(store.awaits_client());
   EXPECT_EQ(value, "v");
 }
 

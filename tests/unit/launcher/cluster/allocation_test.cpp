@@ -553,6 +553,10 @@ TEST(PlaceTest, TheBatchSystemAroundMpiexecKnowsTheHosts) {
                    "LSB_JOBID=9", "LSB_MCPU_HOSTS=batch1 1 a1 42 a2 42"}),
             "jsrun | 2 (JSM_NAMESPACE_SIZE) | 1 (JSM_NAMESPACE_RANK) | a1:20009 (LSB_MCPU_HOSTS) "
             "| 9 (LSB_JOBID)");
+  // Half of what it says is enough to know it by.
+  EXPECT_EQ(found({"JSM_NAMESPACE_SIZE=2", "LSB_JOBID=9", "LSB_MCPU_HOSTS=batch1 1 a1 42 a2 42"}),
+            "jsrun | 2 (JSM_NAMESPACE_SIZE) | ? JSM_NAMESPACE_RANK is not set | a1:20009 "
+            "(LSB_MCPU_HOSTS) | 9 (LSB_JOBID)");
 }
 
 // Where the launcher passes on a word, that is sure: a list may be known to some tasks alone.
