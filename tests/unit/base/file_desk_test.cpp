@@ -108,5 +108,22 @@ TEST(FileDeskTest, ACancelledOneKeepsNoLoopRunning) {
   EXPECT_TRUE(io.stopped());
 }
 
+TEST(FileDeskTest, OneThatIsCancelledWhileItWorksKeepsNoneEither) {
+  asio::io_context io;
+  std::promise<void> answer;
+  FileDesk desk(io, [] {});
+  desk.ask<int>(
+      kPatience * 2,
+      [answered = answer.get_future().share()] {
+        answered.wait();
+        return 1;
+      },
+      [](const Result<int>&) {});
+  desk.cancel();
+  io.poll();
+  EXPECT_TRUE(io.stopped());
+  answer.set_value();
+}
+
 }  // namespace
 }  // namespace drun

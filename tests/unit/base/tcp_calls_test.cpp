@@ -5,6 +5,7 @@
 #include <chrono>
 #include <string>
 #include <system_error>
+#include <thread>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -44,6 +45,41 @@ TEST(TcpCallsTest, ConnectsToAPortOfIpv6) {
   const auto socket = begin_connect(to_endpoint(local_address_of(listener.get())));
   ASSERT_TRUE(socket) << socket.error().what();
   EXPECT_TRUE(end_connect(socket->get(), std::chrono::steady_clock::now() + test::kPatience));
+}
+
+// In more pieces than a socket takes at once.
+TEST(TcpCallsTest, AllOfItIsSentAndReceived) {
+  int ends[2];
+  ASSERT_EQ(::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends), 0);
+  FileDescriptor ours(ends[0]);
+  FileDescriptor theirs(ends[1]);
+  const auto deadline = std::chrono::steady_clock::now() + test::kPatience;
+  const std::string sent(4'000'000, 'x');
+  std::thread peer([&] { EXPECT_TRUE(send_all(theirs.get(), sent + "y", deadline)); });
+  std::string got(sent.size() + 1, ' ');
+  EXPECT_TRUE(receive_all(ours.get(), got.data(), got.size(), deadline));
+  ours.reset();  // it must not hang if that has failed
+  peer.join();
+  EXPECT_TRUE(got == sent + "y");
+  const auto refused = send_all(theirs.get(), "z", deadline);
+  ASSERT_FALSE(refused);
+  EXPECT_EQ(refused.error().code(), std::errc::broken_pipe);
+}
+
+TEST(TcpCallsTest, WhatDoesNotComeIsNotWaitedForForEver) {
+  int ends[2];
+  ASSERT_EQ(::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends), 0);
+  const FileDescriptor ours(ends[0]);
+  FileDescriptor theirs(ends[1]);
+  char byte = ' ';
+  const auto late = receive_all(ours.get(), &byte, 1, std::chrono::steady_clock::now());
+  ASSERT_FALSE(late);
+  EXPECT_EQ(late.error().code(), std::errc::timed_out);
+  theirs.reset();
+  const auto gone =
+      receive_all(ours.get(), &byte, 1, std::chrono::steady_clock::now() + test::kPatience);
+  ASSERT_FALSE(gone);
+  EXPECT_EQ(gone.error().code(), std::errc::connection_reset);
 }
 
 TEST(TcpCallsTest, ANameIsNoAddress) {
