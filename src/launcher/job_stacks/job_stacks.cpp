@@ -38,14 +38,16 @@ JobStacks::JobStacks(asio::io_context& io, StackDesk& desk, std::string_view job
       limit_(io, [this] { end_asking(); }) {}
 
 void JobStacks::listen() {
-  if (store_ == nullptr || listens_) return;
-  listens_ = true;
+  if (store_ == nullptr) return;
+  if (early_) take_request(*std::exchange(early_, std::nullopt));
+  if (std::exchange(listens_, true)) return;
   store_->watch(kRequests, keys_.look, false);
 }
 
 void JobStacks::forget_store() {
   store_ = nullptr;
   listens_ = false;
+  early_.reset();
   if (asking_) end_asking();
 }
 
@@ -70,6 +72,7 @@ bool JobStacks::on_event(const rendezvous::KeyValueEvent& event) {
 void JobStacks::take_request(const Change& change) {
   const auto request = change.value ? stacks::decode_job_look(*change.value) : std::nullopt;
   if (!request || request->id == answered_ || store_ == nullptr) return;
+  if (request->round > round_()) early_ = change;  // other nodes were faster
   if (request->round != round_()) return;
   answered_ = request->id;
   StackWish wish;

@@ -36,7 +36,8 @@ class JobStacks {
 
   // This agent takes part in a job of several nodes, which meet there.
   void use_store(KeyValue& store) { store_ = &store; }
-  // Answers from here on what is asked about the round of its workers.
+  // Answers from here on what is asked about the round of its workers. Call when those of a round
+  // have started.
   void listen();
   // The store is not to be used any more: asks nobody but this node.
   void forget_store();
@@ -73,7 +74,8 @@ class JobStacks {
   const std::function<int()> round_;
   KeyValue* store_ = nullptr;
   bool listens_ = false;
-  std::string answered_;  // the last request
+  std::optional<rendezvous::Change> early_;  // the last request about a round to come
+  std::string answered_;                     // the last request
   std::optional<Asking> asking_;
   std::optional<FileDesk> thread_;  // folds
   DeadlineTimer limit_;

@@ -183,6 +183,21 @@ TEST_F(JobStacksTest, OnlyNodesOfTheRoundAnswer) {
   EXPECT_EQ(looks_, looks + 1);
 }
 
+TEST_F(JobStacksTest, WhoIsAskedBeforeItsWorkersHaveStartedAnswersThen) {
+  round_ = 2;
+  EXPECT_TRUE(another_asks("abc"));
+  job_.listen();
+  EXPECT_EQ(looks_, 0);
+  EXPECT_TRUE(another_asks("abd"));
+  round_ = 3;
+  job_.listen();
+  EXPECT_EQ(looks_, 1);
+  job_.listen();
+  ASSERT_TRUE(until([this] { return !store_.writes.empty(); }));
+  ASSERT_THAT(store_.writes, testing::SizeIs(1));
+  EXPECT_TRUE(store_.writes.front().key.starts_with(keys_.answers_to("abd")));
+}
+
 TEST_F(JobStacksTest, WhoSaysNothingInTimeIsCounted) {
   ask(3);
   (void)request();
