@@ -80,6 +80,9 @@ TEST(TcpCallsTest, WhatDoesNotComeIsNotWaitedForForEver) {
       receive_all(ours.get(), &byte, 1, std::chrono::steady_clock::now() + test::kPatience);
   ASSERT_FALSE(gone);
   EXPECT_EQ(gone.error().code(), std::errc::connection_reset);
+  const auto closed = receive_all(-1, &byte, 1, std::chrono::steady_clock::now());
+  ASSERT_FALSE(closed);
+  EXPECT_EQ(closed.error().code(), std::errc::bad_file_descriptor);
 }
 
 TEST(TcpCallsTest, ANameIsNoAddress) {
