@@ -1,15 +1,20 @@
 #include "store/client/async_look_up.hpp"
 
 #include <memory>
+#include <optional>
 #include <system_error>
+#include <utility>
 #include <vector>
 
 #include <asio/io_context.hpp>
 #include <asio/posix/stream_descriptor.hpp>
 #include <gtest/gtest.h>
 
+#include "base/addresses.hpp"
 #include "base/file_descriptor.hpp"
 #include "base/mailbox.hpp"
+#include "base/socket_address.hpp"
+#include "support/patience.hpp"
 
 namespace drun::store {
 namespace {
@@ -39,6 +44,23 @@ TEST_F(AsyncLookUpTest, CallsBackOnce) {
   answer(0);
   io_.run();
   EXPECT_EQ(answers_, (std::vector<std::size_t>{1}));
+}
+
+// Asks the system.
+TEST(LookUpTest, ANameOfThisMachineHasAddressesOfItsOwn) {
+  asio::io_context io(1);
+  AsyncLookUp look_up(io);
+  std::optional<Result<Addresses>> found;
+  look_up.ask({"localhost", 29400},
+              [&](Result<Addresses> addresses) { found = std::move(addresses); });
+  io.run_for(test::kPatience);
+  ASSERT_TRUE(found);
+  ASSERT_TRUE(*found) << (*found).error().what();
+  ASSERT_FALSE((**found).empty());
+  for (const SocketAddress& address : **found) {
+    EXPECT_TRUE(is_loopback_address(to_endpoint(address).host)) << to_endpoint(address).host;
+    EXPECT_EQ(to_endpoint(address).port, 29400);
+  }
 }
 
 // The answer and what makes the caller ask again come in one turn of the loop.
