@@ -135,6 +135,20 @@ class TokenTest : public AgentsOfAJob {
   void start(const Arguments& arguments, const Launch& launch) {
     agents_.push_back(std::make_unique<DrunProcess>(arguments, launch));
   }
+  // Of a job that goes on with two, each with a lease that no test waits for.
+  void start_three() {
+    const Arguments arguments =
+        job("2:3", {"--rdzv-conf",
+                    "last_call_timeout=0.3,successors=3,keep_alive_interval=60,"
+                    "keep_alive_max_attempt=10"}) +
+        telling_workers();
+    start(arguments, with_token(kToken));
+    ASSERT_TRUE(agent(0).wait_for_err("waiting")) << agent(0).err();
+    start(arguments, with_token(kToken));
+    start(arguments, with_token(kToken));
+    for (std::size_t i = 0; i < 3; ++i)
+      ASSERT_TRUE(says(i, " of 3 ")) << agent(i).err();
+  }
   // An agent that comes to the host with this token is refused at once, and each says why.
   void expect_refused(const std::string& token, const std::string& why,
                       const std::string& said_by_host) {
@@ -268,17 +282,7 @@ TEST_F(TokenTest, AStoreOfItsOwnServesOnlyWhoHasTheToken) {
 // With such a lease only the word of the dead node's helpers lets the others go on in time: it has
 // the token, too, and so have those who serve the next store.
 TEST_F(TokenTest, TheOthersGoOnWhenTheHostDies) {
-  const Arguments arguments =
-      job("2:3", {"--rdzv-conf",
-                  "last_call_timeout=0.3,successors=3,keep_alive_interval=60,"
-                  "keep_alive_max_attempt=10"}) +
-      telling_workers();
-  start(arguments, with_token(kToken));
-  ASSERT_TRUE(agent(0).wait_for_err("waiting")) << agent(0).err();
-  start(arguments, with_token(kToken));
-  start(arguments, with_token(kToken));
-  for (std::size_t i = 0; i < 3; ++i)
-    ASSERT_TRUE(says(i, " of 3 ")) << agent(i).err();
+  ASSERT_NO_FATAL_FAILURE(start_three());
   agent(0).signal(SIGKILL);
   for (std::size_t i = 1; i < 3; ++i)
     EXPECT_TRUE(says(i, " of 2 ")) << agent(i).err();
@@ -286,6 +290,16 @@ TEST_F(TokenTest, TheOthersGoOnWhenTheHostDies) {
               AllOf(HasSubstr(" (group rank 0) is gone"), Not(HasSubstr("dropped"))));
   EXPECT_TRUE(agent(0).survivors_gone(kPatience));
   EXPECT_TRUE(agent(0).wait());
+  stop_all(1);
+}
+
+TEST_F(TokenTest, TheOthersGoOnWhenTheHostIsToldToGo) {
+  ASSERT_NO_FATAL_FAILURE(start_three());
+  agent(0).signal(SIGTERM);
+  for (std::size_t i = 1; i < 3; ++i)
+    EXPECT_TRUE(says(i, " of 2 ")) << agent(i).err();
+  EXPECT_TRUE(agent(0).wait());
+  EXPECT_THAT(agent(1).err() + agent(2).err(), Not(HasSubstr("dropped")));
   stop_all(1);
 }
 

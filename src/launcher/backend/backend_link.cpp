@@ -424,6 +424,7 @@ void BackendLink::note_session(rendezvous::Link link) {
   // The store that heard the goodbye may be lost, with this process or later, so its successors are
   // told, too.
   Farewells last;
+  last.key = standing_.key();
   if (job_goes_on_ && link_ != nullptr)
     last.others = proofs_for_others(*link_, standing_, address_book_);
   calls_.session(std::move(last));

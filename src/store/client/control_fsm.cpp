@@ -171,15 +171,19 @@ void ControlFsm::on_disconnected(const std::string& cause, Time now) {
   }
   if (phase_ == Phase::Handshake && handshake_ == HandshakeStep::AwaitsWelcome) {
     // What came fits so far: it may be the beginning of a welcome that the network has cut off. A
-    // server that this client has used or was sent to is a store: it is only tried again.
-    if (!had_session_ && !visiting_ && ++handshakes_refused_ >= kHandshakesRefused) {
+    // server that this client has used or was sent to is a store: it is only tried again. So is one
+    // that ends TLS without a word, as a store does that has no room for strangers.
+    const bool silent = input_.empty() && options_.tls != nullptr;
+    if (!silent && !had_session_ && !visiting_ && ++handshakes_refused_ >= kHandshakesRefused) {
       fail(to_string(options_.endpoint) + " is not a drun store: " +
-           (input_.empty() ? std::string("it closes the connection when it is greeted") +
-                                 (options_.tls != nullptr ? " by TLS, as it is with a token" : "")
+           (input_.empty() ? "it closes the connection when it is greeted"
                            : "it answered " + quote_bytes(input_)));
       return;
     }
-    lost(input_.empty() ? "it closes the connection when it is greeted" : cause, now);
+    lost(silent           ? "it closes the connection before it has shown a token"
+         : input_.empty() ? "it closes the connection when it is greeted"
+                          : cause,
+         now);
     return;
   }
   lost(cause, now);

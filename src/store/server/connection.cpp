@@ -237,7 +237,9 @@ void Connection::take_secure(std::string_view bytes, Time now) {
   }
   const std::string_view all = appends ? input_.view() : std::string_view(plain);
   if (tls_->state() == secure::TlsEngine::State::Failed) {
-    write(now);  // it says why
+    // It says why. What else was to be sent cannot be encrypted any more.
+    const std::string& last = tls_->output();
+    if (!last.empty()) (void)!::send(fd(), last.data(), last.size(), MSG_NOSIGNAL | MSG_DONTWAIT);
     return drop(reason_of(tls_->failure()));
   }
   if (is_paused()) return settle();
@@ -265,6 +267,10 @@ void Connection::encrypt_some() {
 ssize_t Connection::send_encrypted(std::size_t& asked) {
   encrypt_some();
   std::string& bytes = tls_->output();
+  if (bytes.empty()) {  // it cannot encrypt
+    errno = EPROTO;
+    return -1;
+  }
   asked = bytes.size();
   const ssize_t sent = ::send(fd(), bytes.data(), bytes.size(), MSG_NOSIGNAL);
   if (sent > 0) bytes.erase(0, static_cast<std::size_t>(sent));

@@ -11,8 +11,6 @@ namespace drun::store {
 namespace {
 
 constexpr const char* kRefusedFirstBytes = "neither a TCPStore client nor a drun agent";
-constexpr const char* kHasToken = "it has a token, and this store has none";
-constexpr const char* kNeedsToken = "it shows no token, which this store asks for";
 // Changes from this size on are not copied for each of those who are told of them.
 constexpr std::size_t kShared = 16 * 1024;
 

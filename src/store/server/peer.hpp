@@ -21,6 +21,13 @@
 
 namespace drun::store {
 
+// Why a peer is closed whose token, or lack of one, is not the store's.
+inline constexpr const char* kHasToken = "it has a token, and this store has none";
+inline constexpr const char* kNeedsToken = "it shows no token, which this store asks for";
+[[nodiscard]] constexpr bool is_about_token(std::string_view reason) {
+  return reason == kHasToken || reason == kNeedsToken;
+}
+
 class Peer;
 
 // Counted since the server's start, but for `connections`.

@@ -233,9 +233,10 @@ void ServerLoop::report(Connection& connection) {
   ++counters_.dropped;
   const std::string reason = ": " + std::string(connection.reason());
   // Of a host with another token, or none, one line is enough, however often it tries.
-  const auto peer = connection.is_welcome() ? std::nullopt : peer_of(connection.fd());
+  const bool about_token = !connection.is_welcome() || is_about_token(connection.reason());
+  const auto peer = about_token ? peer_of(connection.fd()) : std::nullopt;
   drop_log_.report("dropped " + peer_name(connection.fd()) + reason, now_,
-                   peer ? peer->host + reason : "");
+                   about_token ? (peer ? peer->host : "") + reason : "");
 }
 
 void ServerLoop::remove(Connection& connection) {

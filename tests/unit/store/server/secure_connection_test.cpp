@@ -75,6 +75,12 @@ class SecureConnectionTest : public testing::Test, public ConnectionOwner {
       ASSERT_THAT(peer.hear(send(peer.say())), IsEmpty());
     ASSERT_THAT(peer.hear(send(peer.say())), IsEmpty());
   }
+  bool give_turn() {
+    if (!std::exchange(awaits_turn_, false)) return false;
+    world_.turn.begin();
+    connection_->resume({});
+    return true;
+  }
   [[nodiscard]] bool is_good() const { return !connection_->is_dead(); }
 
   static std::string encoded(Op op, std::string_view key, std::string_view value = {}) {
@@ -118,9 +124,8 @@ class SecureConnectionTest : public testing::Test, public ConnectionOwner {
       } else if (is_good() && connection_->wants_to_read() &&
                  ::recv(connection_->fd(), &byte, 1, MSG_PEEK) == 1) {
         connection_->receive({}, false);
-      } else if (is_good() && std::exchange(awaits_turn_, false)) {
-        world_.turn.begin();
-        connection_->resume({});
+      } else if (is_good() && give_turn()) {
+        continue;
       } else if (is_good() && connection_->wants_to_write()) {
         connection_->flush({});
       } else {
@@ -161,6 +166,34 @@ TEST_F(SecureConnectionTest, MuchGoesBothWaysInPiecesOfAnySize) {
   const std::string answer = ask(peer, request, 30'011);
   EXPECT_TRUE(answer.ends_with(much)) << answer.size() << " bytes";
   EXPECT_TRUE(is_good());
+}
+
+// Whoever is on the way can break a connection, and nothing more.
+TEST_F(SecureConnectionTest, ABrokenRecordEndsItThoughMuchIsStillToBeSent) {
+  dial();
+  test::TlsPeer peer;
+  shake_hands(peer);
+  const std::string much(8'000'000, 'x');
+  ask(peer, std::string(tcpstore::kHandshake) + encoded(Op::Set, "key", much));
+  ASSERT_TRUE(is_good());
+  const std::string question = peer.say(encoded(Op::Get, "key"));
+  ASSERT_EQ(::send(peer_.get(), question.data(), question.size(), 0),
+            static_cast<ssize_t>(question.size()));
+  connection_->receive({}, false);  // nobody reads what is answered
+  ASSERT_TRUE(is_good());
+  give_turn();
+  ASSERT_TRUE(is_good());
+  ASSERT_TRUE(connection_->is_blocked());
+  // There is room again for what is encrypted already.
+  char bytes[64 * 1024];
+  while (::recv(peer_.get(), bytes, sizeof bytes, 0) > 0) {
+  }
+  const std::string broken = std::string("\x17\x03\x03\x00\x20", 5) + std::string(32, 'A');
+  ASSERT_EQ(::send(peer_.get(), broken.data(), broken.size(), 0),
+            static_cast<ssize_t>(broken.size()));
+  connection_->receive({}, false);
+  EXPECT_FALSE(is_good());
+  EXPECT_EQ(connection_->reason(), "what it sends was changed on the way");
 }
 
 TEST_F(SecureConnectionTest, AnotherTokenGetsNothing) {
