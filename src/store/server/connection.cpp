@@ -31,7 +31,7 @@ constexpr std::size_t kKeptBytes = 1024;
 constexpr Milliseconds kTick{10};
 
 // What a peer costs that has not proved yet that it has the token: what OpenSSL keeps of it.
-constexpr std::size_t kStrangerBytes = 32 * 1024;
+constexpr std::size_t kStrangerBytes = 48 * 1024;
 // Plaintext that is encrypted at once, so that little is kept twice.
 constexpr std::size_t kEncryptedAtOnce = 64 * 1024;
 
