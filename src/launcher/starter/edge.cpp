@@ -53,6 +53,7 @@ Edge::Edge(asio::io_context& io, const std::vector<std::string>& command, Calls 
   }
   process_.assign(pidfd.release());
   stderr_.assign(error.read.release());
+  stderr_.non_blocking(true);
   link_ = std::make_unique<FrameLink>(
       io, std::move(out.read), std::move(in.write), true,
       FrameLink::Calls{calls_.frame, calls_.wants_copy, [this](const std::string& why) {
@@ -71,11 +72,13 @@ Edge::~Edge() {
   ::waitpid(pid_, nullptr, 0);
 }
 
+// Reads when its turn comes, and not before: look() must find all that was not kept yet.
 void Edge::read_stderr() {
-  stderr_.async_read_some(asio::buffer(buffer_), [this](asio::error_code error, std::size_t size) {
+  stderr_.async_wait(asio::posix::stream_descriptor::wait_read, [this](asio::error_code error) {
     if (error) return;
-    keep_stderr(size);
-    read_stderr();
+    asio::error_code ended;
+    keep_stderr(stderr_.read_some(asio::buffer(buffer_), ended));
+    if (!ended || ended == asio::error::would_block) read_stderr();
   });
 }
 
@@ -111,7 +114,6 @@ void Edge::look() {
   link_->end();
   asio::error_code ignored;
   // What it said at the very end may still be there. Something that it has left behind may go on.
-  stderr_.non_blocking(true, ignored);
   for (std::size_t all = 0, size = 1; size > 0 && all < kPipe; all += size) {
     size = stderr_.read_some(asio::buffer(buffer_), ignored);
     keep_stderr(size);
