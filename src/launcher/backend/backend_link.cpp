@@ -423,11 +423,8 @@ void BackendLink::note_session(rendezvous::Link link) {
   if (link != Closed && link != Failed) return;
   // The store that heard the goodbye may be lost, with this process or later, so its successors are
   // told, too.
-  Farewells last;
-  last.key = standing_.key();
-  if (job_goes_on_ && link_ != nullptr)
-    last.others = proofs_for_others(*link_, standing_, address_book_);
-  calls_.session(std::move(last));
+  const bool others_hear = job_goes_on_ && link_ != nullptr;
+  calls_.session(others_hear ? farewells_to_others(*link_, standing_, address_book_) : Farewells());
 }
 
 BackendStep BackendLink::on_link(const rendezvous::LinkEvent& event) {

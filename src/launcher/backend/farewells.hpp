@@ -25,8 +25,8 @@ struct Farewells {
 [[nodiscard]] Farewells farewells(const RemoteBackend& link, const StoreStanding& standing,
                                   const AddressBook& addresses);
 // Of these the others: to each address of each successor.
-[[nodiscard]] std::vector<store::ControlFarewell> proofs_for_others(const RemoteBackend& link,
-                                                                    const StoreStanding& standing,
-                                                                    const AddressBook& addresses);
+[[nodiscard]] Farewells farewells_to_others(const RemoteBackend& link,
+                                            const StoreStanding& standing,
+                                            const AddressBook& addresses);
 
 }  // namespace drun::launcher
