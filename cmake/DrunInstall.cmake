@@ -54,7 +54,7 @@ install(DIRECTORY "${PROJECT_SOURCE_DIR}/docs" TYPE DOC COMPONENT runtime FILES_
 install(DIRECTORY "${PROJECT_SOURCE_DIR}/examples" TYPE DOC COMPONENT runtime
   USE_SOURCE_PERMISSIONS PATTERN "examples/CMakeLists.txt" EXCLUDE PATTERN __pycache__ EXCLUDE)
 
-install(TARGETS drun_base drun_events drun_secure drun_store drun_store_client drun_store_protocol drun_store_server drun_store_table EXPORT drunTargets
+install(TARGETS drun_base drun_events drun_secure drun_status drun_store drun_store_client drun_store_protocol drun_store_server drun_store_table EXPORT drunTargets
   ARCHIVE COMPONENT development FILE_SET HEADERS COMPONENT development)
 install(EXPORT drunTargets NAMESPACE drun:: DESTINATION "${drun_cmake_dir}" COMPONENT development)
 configure_package_config_file("${PROJECT_SOURCE_DIR}/cmake/drunConfig.cmake.in" drunConfig.cmake

@@ -86,6 +86,11 @@ struct Asides {
   std::string collective;
 };
 
+std::string json_of(const JobView& job, bool past) {
+  const status::JobStatus status = status_of(job, unix_ms());
+  return past ? history_json(status, on_terminal()) : to_json(status, on_terminal());
+}
+
 View view_of(const Documents& documents, const CtlOptions& options, const Asides& asides = {}) {
   const bool past = options.command == "history";
   View view;
@@ -98,9 +103,7 @@ View view_of(const Documents& documents, const CtlOptions& options, const Asides
     view.ended = view.ended && job.outcome.has_value();
     view.code = std::max(view.code, code_of(job.state));
     if (options.json)
-      view.text +=
-          (past ? history_json(job, on_terminal()) : jobs::to_json(job, on_terminal(), unix_ms())) +
-          "\n";
+      view.text += json_of(job, past) + "\n";
     else
       view.text += past ? history_text(job, unix_ms()) : jobs::text_of(job, unix_ms());
   }

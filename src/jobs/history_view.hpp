@@ -15,7 +15,5 @@ namespace drun::jobs {
 
 // All that is known, a line for each round, the oldest first. `now_ms`: Unix time.
 [[nodiscard]] std::string history_text(const JobView& job, std::int64_t now_ms);
-// One line of JSON without its end: see docs/drunctl.md. `ascii`: as to_json().
-[[nodiscard]] std::string history_json(const JobView& job, bool ascii);
 
 }  // namespace drun::jobs

@@ -242,24 +242,6 @@ class Reader {
 
 }  // namespace
 
-std::string_view name_of(JobState state) {
-  switch (state) {
-    case JobState::Running:
-      return "running";
-    case JobState::Gathering:
-      return "gathering";
-    case JobState::Stopping:
-      return "stopping";
-    case JobState::Succeeded:
-      return "succeeded";
-    case JobState::Failed:
-      return "failed";
-    case JobState::Abandoned:
-      break;
-  }
-  return "abandoned";
-}
-
 std::string_view name_of(Phase phase) {
   switch (phase) {
     case Phase::Gathering:

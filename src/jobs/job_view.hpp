@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "base/number_ranges.hpp"
+#include "drun/status/job_status.hpp"
 #include "jobs/progress.hpp"
 #include "jobs/usage.hpp"
 #include "rendezvous/documents.hpp"
@@ -16,15 +17,7 @@
 
 namespace drun::jobs {
 
-enum class JobState {
-  Running,    // the workers of a round run
-  Gathering,  // nodes are waited for, or a round is being prepared
-  Stopping,   // a round's workers are being ended
-  Succeeded,  // ended with exit code 0
-  Failed,     // ended with another
-  Abandoned   // all agents have gone without an end
-};
-[[nodiscard]] std::string_view name_of(JobState state);
+using status::JobState;
 
 // When a node's agent was last heard from.
 struct LastWord {
@@ -93,8 +86,7 @@ using LastWords = std::map<std::string, LastWord, std::less<>>;
 // A few lines; hosts of one state share one. Nothing in it can act on a terminal.
 // `now_ms`: Unix time; 0: nothing is said of how long.
 [[nodiscard]] std::string text_of(const JobView& job, std::int64_t now_ms = 0);
-// One line of JSON without its end: see docs/drunctl.md. `ascii`: nothing in it can act on a
-// terminal. `now_ms`: Unix time.
-[[nodiscard]] std::string to_json(const JobView& job, bool ascii, std::int64_t now_ms);
+// For programs. `now_ms`: Unix time.
+[[nodiscard]] status::JobStatus status_of(const JobView& job, std::int64_t now_ms);
 
 }  // namespace drun::jobs

@@ -9,20 +9,11 @@
 #include <vector>
 
 #include "drun/base/result.hpp"
+#include "drun/status/job_status.hpp"
 
 namespace drun::jobs {
 
-// Of a worker and of those of its descendants that it has waited for.
-struct RankUsage {
-  int rank = 0;
-  std::int64_t cpu_ms = 0;
-  std::int64_t peak_kib = 0;     // resident, of the largest process
-  std::int64_t read_kib = 0;     // from storage
-  std::int64_t written_kib = 0;  // to storage
-  std::int64_t switches = 0;     // of context
-
-  bool operator==(const RankUsage&) const = default;
-};
+using status::RankUsage;
 
 // usage/<ticket>, with the session of its agent: what the workers of a node used in a round.
 struct NodeUsage {

@@ -30,7 +30,7 @@ ARROWS = {
     "status": "base",
     "facts": "base",
     "doctor": "base facts",
-    "jobs": "base rendezvous",
+    "jobs": "base rendezvous status",
     "stacks": "base",
     "timeline": "base events",
     "hang": "base",

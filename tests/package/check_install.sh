@@ -33,6 +33,7 @@ sort >"$scratch/wanted" <<'END'
 ./drun/base/log.hpp
 ./drun/base/result.hpp
 ./drun/events/event.hpp
+./drun/status/job_status.hpp
 ./drun/store/async_client.hpp
 ./drun/store/barrier.hpp
 ./drun/store/client.hpp
@@ -52,7 +53,7 @@ while read -r header; do
   echo "#include <${header#./}>" | "$compiler" -std=c++20 -Wall -Wextra -Werror -fsyntax-only -I "$headers" -x c++ -
 done <"$scratch/headers"
 # A program that is compiled for an older standard hears why that fails.
-for header in worker.hpp events/event.hpp store/client.hpp store/async_client.hpp store/barrier.hpp store/lease.hpp; do
+for header in worker.hpp events/event.hpp status/job_status.hpp store/client.hpp store/async_client.hpp store/barrier.hpp store/lease.hpp; do
   if echo "#include <drun/$header>" | "$compiler" -std=c++17 -fsyntax-only -I "$headers" -x c++ - 2>"$scratch/older"; then
     echo "drun/$header says nothing of C++17"
     exit 1
@@ -68,9 +69,14 @@ for example in allgather allreduce; do
   build_against_installed "$documents/examples/$example" "$scratch/$example"
   "$scratch/moved/bin/drun" --nproc-per-node 2 "$scratch/$example/$example"
 done
-build_against_installed "$documents/examples/job_status" "$scratch/job_status"
-"$scratch/moved/bin/drun" --rdzv-id seen --events "$scratch/events" true
-"$scratch/job_status/job_status" "$scratch/events" | grep -qx 'job seen: round 1, restarts 0, SUCCEEDED, exit code 0'
+for example in job_events job_status; do
+  build_against_installed "$documents/examples/$example" "$scratch/$example"
+done
+# shellcheck disable=SC2016 # for the worker's shell
+"$scratch/moved/bin/drun" --rdzv-id seen --events "$scratch/events" \
+  sh -c '"$0" status --json seen | "$1" >"$2"' "$scratch/moved/bin/drunctl" "$scratch/job_status/job_status" "$scratch/status"
+grep -qx 'seen: running, round 1, 0 of 0 restarts' "$scratch/status"
+"$scratch/job_events/job_events" "$scratch/events" | grep -qx 'job seen: round 1, restarts 0, SUCCEEDED, exit code 0'
 # Without CMake, too.
 if command -v pkg-config >/dev/null; then
   PKG_CONFIG_PATH=$(dirname "$(find "$scratch/moved" -name drun.pc)")

@@ -47,7 +47,7 @@ HttpAnswer answer_for(std::string_view topic, const Known& known,
   if (topic == kTrace) return json_answer(events_trace(known.events, known.monotonic_ns));
   if (topic == kJson) {
     if (!job) return plain_answer(503, "the job's store gives no answer");
-    return json_answer(to_json(*job, false, unix_ms()) + "\n");
+    return json_answer(to_json(status_of(*job, unix_ms())) + "\n");
   }
   HttpAnswer answer;
   const auto format =

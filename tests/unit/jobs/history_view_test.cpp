@@ -77,7 +77,7 @@ TEST(HistoryViewTest, NothingActsOnATerminal) {
 TEST(HistoryViewTest, JsonHasEveryRound) {
   JobView view = job();
   view.history.rounds.resize(1);
-  EXPECT_EQ(history_json(view, false),
+  EXPECT_EQ(history_json(status_of(view, 0), false),
             R"({"id":"train","state":"running","max_restarts":3,"rounds":[{"number":1,"nodes":4,)"
             R"("world_size":32,"waited_ms":1795876197900,"began_ms":1795876200000,)"
             R"("stopping_ms":1795876260000,"ended_ms":1795876261500,"cause":"failure",)"

@@ -87,12 +87,12 @@ TEST(JobViewTest, StepsAreToldAndTheRankThatIsBehindIsNamed) {
       HasSubstr("\n  heartbeats: steps 41 to 43; rank 5 on node1 is furthest behind: step 41, "
                 "9.0 s ago\n"));
   EXPECT_THAT(
-      to_json(store.view(), true, 20'000),
+      to_json(status_of(store.view(), 20'000), true),
       HasSubstr(
           R"("steps":[41,43],"behind":{"host":"node1","rank":5,"step":41,"heartbeat_ms":11000})"));
   store.beats = {{"t0", {2, 3, 42, 10'000, 42, 10'500}}};
   EXPECT_THAT(text_of(store.view(), 20'000), HasSubstr("\n  heartbeats: step 42\n"));
-  EXPECT_THAT(to_json(store.view(), true, 20'000), Not(HasSubstr("behind")));
+  EXPECT_THAT(to_json(status_of(store.view(), 20'000), true), Not(HasSubstr("behind")));
   store.round.phase = Phase::Stopping;
   EXPECT_THAT(text_of(store.view(), 20'000), Not(HasSubstr("heartbeats")));
 }
@@ -159,7 +159,7 @@ TEST(JobViewTest, ANodeOfTheRoundWithoutAnAgentIsMissing) {
   const std::string text = text_of(store.view());
   EXPECT_THAT(text, HasSubstr("\n  running: node[0,2-3] (ranks 0-3,8-15)\n"));
   EXPECT_THAT(text, HasSubstr("\n  missing: node1, group rank 4 (ranks 4-7,16-19)\n"));
-  EXPECT_THAT(to_json(store.view(), true, 0),
+  EXPECT_THAT(to_json(status_of(store.view(), 0), true),
               HasSubstr(R"("absent":[{"host":"node1","state":"missing","note":"its agent is gone",)"
                         R"("group_rank":1,"ranks":[4,7]},)"));
   store.round.phase = Phase::Gathering;
@@ -178,7 +178,7 @@ TEST(JobViewTest, OfANodeThatFailedTheRanksThatDidAreTold) {
   member.failure->host = "node1";
   member.failure->cause = "exit code 7";
   member.failure->others = {{{{4, 4}}, "exit code 9", "", 0}};
-  const std::string json = to_json(store.view(), true, 0);
+  const std::string json = to_json(status_of(store.view(), 0), true);
   EXPECT_THAT(json, HasSubstr(R"("ranks":[4,7],"failed_ranks":[[4,4],[6,6]]})"));
   EXPECT_THAT(json, HasSubstr(R"("ranks":[0,3]})"));
 }
@@ -355,7 +355,7 @@ TEST(JobViewTest, ASilenceIsToldOnceItIsLong) {
   words.at(store.keys.member("t0")).age_ms = 12'300;
   EXPECT_THAT(text(),
               HasSubstr("\n  silent: node[0,2]: no word for up to 12.3 s, lost after 15.0 s\n"));
-  const std::string json = to_json(jobs_in(store.documents(), words).at(0), true, 0);
+  const std::string json = to_json(status_of(jobs_in(store.documents(), words).at(0), 0), true);
   EXPECT_THAT(json, HasSubstr(R"("ranks":[4,7],"word_age_ms":7500,"lease_ms":15000})"));
   EXPECT_THAT(json, HasSubstr(R"("ranks":[12,15]})")) << "nobody knows";
   EXPECT_THAT(text_of(store.view()), Not(HasSubstr("silent")));
@@ -366,11 +366,12 @@ TEST(JobViewTest, WhoHasNotComeToACollectiveIsTold) {
   store.run();
   store.place(0, "node0");
   JobView view = store.view();
-  EXPECT_THAT(to_json(view, true, 0), Not(HasSubstr("collective")));
+  EXPECT_THAT(to_json(status_of(view, 0), true), Not(HasSubstr("collective")));
   view.collective = "rank 1 has begun 99 All\x1b[mReduce, the other 100";
   EXPECT_THAT(text_of(view),
               HasSubstr("\n  NCCL: rank 1 has begun 99 All\\x1b[mReduce, the other 100\n"));
-  EXPECT_THAT(to_json(view, true, 0), HasSubstr(R"("collective":"rank 1 has begun 99 )"));
+  EXPECT_THAT(to_json(status_of(view, 0), true),
+              HasSubstr(R"("collective":"rank 1 has begun 99 )"));
 }
 
 TEST(JobViewTest, WhatTheRanksOfThisHostHaveUsedIsToldLast) {
@@ -378,12 +379,12 @@ TEST(JobViewTest, WhatTheRanksOfThisHostHaveUsedIsToldLast) {
   store.run();
   store.place(0, "node0");
   JobView view = store.view();
-  EXPECT_THAT(to_json(view, true, 0), Not(HasSubstr("usage")));
+  EXPECT_THAT(to_json(status_of(view, 0), true), Not(HasSubstr("usage")));
   view.usage = {{2, 1, "node0", {{1, 2'000, 300'000, 4, 8, 100}}},
                 {2, 0, "node0", {{0, 2'000, 300'000, 4, 8, 100}}}};
   EXPECT_THAT(text_of(view), HasSubstr("\n  usage of 2 ranks of 4 "));
   EXPECT_THAT(text_of(view), HasSubstr("\n    CPU time "));
-  EXPECT_THAT(to_json(view, true, 0),
+  EXPECT_THAT(to_json(status_of(view, 0), true),
               HasSubstr(R"("usage":[{"rank":0,"cpu_ms":2000,"peak_kib":300000,"read_kib":4,)"
                         R"("written_kib":8,"switches":100},{"rank":1,)"));
 }
@@ -433,7 +434,7 @@ TEST(JobViewTest, JsonHasEveryNode) {
   store.member("t0").is_host = true;
   store.member("late").host = "node9";
   EXPECT_EQ(
-      to_json(store.view(), false, 0),
+      to_json(status_of(store.view(), 0), false),
       R"({"id":"train","state":"running","nnodes":"2:8","round":{"number":2,"phase":"running",)"
       R"("nodes":1,"world_size":4,"waiting":"","reason":"","since_ms":0,"hung":false},"restarts":0,"max_restarts":3,)"
       R"("losses":0,"nodes":[{"host":"node0","address":"10.0.0.1","role":"default",)"
