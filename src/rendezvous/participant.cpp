@@ -1,36 +1,18 @@
 #include "rendezvous/participant.hpp"
 
-#include <algorithm>
 #include <utility>
 
 #include "base/deadline.hpp"
-#include "base/fnv1a.hpp"
 #include "rendezvous/documents.hpp"
 #include "rendezvous/election.hpp"
 #include "rendezvous/keys.hpp"
 #include "rendezvous/leader.hpp"
 #include "rendezvous/member.hpp"
-#include "rendezvous/messages.hpp"
 #include "rendezvous/outbox.hpp"
+#include "rendezvous/stand_delay.hpp"
+#include "rendezvous/waiting_report.hpp"
 
 namespace drun::rendezvous {
-namespace {
-
-constexpr Milliseconds kProgressPeriod{1'000};
-// More than a round trip, as a rule.
-constexpr Milliseconds kStandApart{5};
-// Who hosts the store stands at once; if nobody does, the first of the others stands soon.
-constexpr Milliseconds kStandBehindTheHost{10};
-constexpr unsigned kStandWithin = 100;  // milliseconds, of a round that is not known
-
-// A delay that differs from agent to agent but not from run to run, so that the simulation can be
-// repeated.
-Milliseconds spread(const std::string& ticket, unsigned range) {
-  const std::uint64_t hash = fnv1a(ticket);
-  return Milliseconds((hash ^ (hash >> 32)) % range);
-}
-
-}  // namespace
 
 class Participant::Impl {
  public:
@@ -39,7 +21,7 @@ class Participant::Impl {
         keys_(config_.run_id),
         member_(config_, keys_, outbox_, now),
         election_(config_, keys_, outbox_),
-        next_progress_(now + kProgressPeriod) {}
+        report_(config_, outbox_, now) {}
 
   void on_key_value(const KeyValueEvent& event, Time now) {
     if (const auto* snapshot = std::get_if<WatchSnapshot>(&event)) {
@@ -82,7 +64,7 @@ class Participant::Impl {
     if (decides_) leader_->advance(now);
     if (leader_ && leader_->rejections().over(now)) member_.give_up(leader_->rejections().text());
     member_.advance(now);
-    report_progress(now);
+    report_.look(view(), now);
   }
 
   std::optional<Time> next_deadline() const {
@@ -91,7 +73,7 @@ class Participant::Impl {
     next.include(member_.next_deadline());
     if (leader_ && decides_) next.include(leader_->next_deadline());
     next.include(election_.next_deadline(candidate()));
-    if (shows_progress()) next.include(next_progress_);
+    next.include(report_.next_deadline(view()));
     return next.time();
   }
 
@@ -172,20 +154,11 @@ class Participant::Impl {
       lead(*election_.value(), now);
     }
     Election::Candidate self = candidate();
-    if (self.stands) self.stand_delay = stand_delay();
+    if (self.stands) {
+      const int nodes = member_.round() ? member_.round()->nodes : 0;
+      self.stand_delay = stand_delay(config_, member_.is_host(), nodes, member_.group_rank());
+    }
     election_.stand(self, now);
-  }
-
-  // Different for each agent, so that not all of them stand at once. The nodes of a round stand in
-  // their order: the first to stand is elected before the others have their turn.
-  Milliseconds stand_delay() const {
-    if (member_.is_host() || config_.stands_at_once) return Milliseconds(0);
-    const auto nodes = member_.round() ? static_cast<unsigned>(member_.round()->nodes) : 0U;
-    const auto range = 4 * std::min(static_cast<unsigned>(config_.max_nodes), kStandWithin / 4) +
-                       std::min(nodes, 100'000U) / 50;
-    const auto others = kStandBehindTheHost + spread(config_.ticket, range);
-    const auto rank = member_.group_rank();
-    return rank ? std::min(kStandApart * *rank, others) : others;
   }
 
   void on_stand_result(const CommitResult& result, Time now) {
@@ -243,63 +216,16 @@ class Participant::Impl {
     leader_.reset();
   }
 
-  // ---- what the user sees while waiting ----
-
-  bool shows_progress() const {
-    return !member_.ending() && (member_.waiting() || member_.spare() || !progress_.empty());
-  }
-
-  void report_progress(Time now) {
-    if (!shows_progress()) {
-      if (!progress_.empty()) show_progress("");
-      return;
-    }
-    if (member_.waiting() && now < member_.waiting_since() + kProgressPeriod) {
-      next_progress_ = member_.waiting_since() + kProgressPeriod;
-      return;
-    }
-    if (!member_.waiting() && !member_.spare()) return show_progress("");
-    if (now < next_progress_) return;
-    next_progress_ = now + kProgressPeriod;
-    const auto& round = member_.round();
-    if (!member_.waiting() && config_.max_nodes == 1) {
-      // The other may be a dead agent whose session lives on for a moment.
-      const std::string text = "not started yet: " + foreign_job_text(config_);
-      if (text != progress_) show_progress(text);
-      return;
-    }
-    if (!member_.waiting()) {
-      const bool room = round->nodes < config_.max_nodes;
-      const std::string text =
-          "spare: the job runs with " + std::to_string(round->nodes) + " of " +
-          nodes_text(config_) +
-          (!room                           ? ", this one waits to be needed"
-           : config_.node_step > 1         ? ", this one waits until a whole step is there"
-           : config_.resize == Resize::Now ? ", this one is about to join"
-                                           : ", this one joins at the next restart");
-      if (text != progress_) show_progress(text, true);
-      return;
-    }
-    const auto elapsed = std::chrono::duration_cast<Milliseconds>(now - member_.waiting_since());
-    std::string text = std::string(kStoreIsThere) + "; which of " + nodes_text(config_) +
-                       " are, no other agent has said yet";
-    if (!member_.up()) {
-      text = "for the store to come back" +
-             (member_.trouble().empty() ? "" : ": " + member_.trouble());
-    } else if (leader_ && leader_->state() != nullptr) {
-      text = waiting_text(*leader_->state(), config_, now);
-    } else if (round && !round->waiting.empty()) {
-      text = round->waiting;
-    }
-    std::string head = "waiting " + clock_text(elapsed);
-    if (member_.up()) head += left_text(elapsed, config_.join_timeout);
-    show_progress(head + ": " + with_place(std::move(text), config_));
-  }
-
-  void show_progress(std::string text, bool spare = false) {
-    if (text.empty() && progress_.empty()) return;
-    progress_ = text;
-    outbox_.push(ProgressAction{std::move(text), spare});
+  WaitingReport::View view() const {
+    WaitingReport::View view;
+    view.ending = member_.ending();
+    if (member_.waiting()) view.waiting_since = member_.waiting_since();
+    view.spare = member_.spare();
+    view.up = member_.up();
+    view.trouble = &member_.trouble();
+    if (member_.round()) view.round = &*member_.round();
+    if (leader_) view.state = leader_->state();
+    return view;
   }
 
   const Config config_;
@@ -316,8 +242,7 @@ class Participant::Impl {
   bool decides_ = false;          // it has not left
   std::unique_ptr<State> known_;  // from the time when this agent led
 
-  Time next_progress_;
-  std::string progress_;  // what was shown last
+  WaitingReport report_;
 };
 
 Participant::Participant(Config config, Time now)
