@@ -5,55 +5,35 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <deque>
 #include <map>
 #include <optional>
-#include <set>
 #include <string>
 #include <string_view>
 #include <unordered_map>
-#include <vector>
 
 #include "drun/base/endpoint.hpp"
 #include "drun/store/place.hpp"
 #include "store/protocol/control_protocol.hpp"
+#include "store/server/applicants.hpp"
+#include "store/server/deaths.hpp"
+#include "store/server/deserted_jobs.hpp"
+#include "store/server/job_places.hpp"
+#include "store/server/sought_jobs.hpp"
 #include "store/table/electorate.hpp"
 #include "store/table/sessions.hpp"
 #include "store/table/table.hpp"
 
 namespace drun::store {
 
-// Somebody who waits until this server serves.
-class Applicant {
- public:
-  Applicant() = default;
-  Applicant(const Applicant&) = delete;
-  Applicant& operator=(const Applicant&) = delete;
-  virtual ~Applicant() = default;
-
-  // A majority is here: is to be confirmed.
-  virtual void on_call(const control::Pulsed& call) = 0;
-  // The server serves: opens the session that was asked for. kNoSession: there is no room.
-  virtual SessionId on_welcome(Time now) = 0;
-  // The job's store is elsewhere. It waits no longer.
-  virtual void on_moved(const control::Moved& moved) = 0;
-};
-
-struct Deaths {
-  struct Death {
-    std::uint64_t generation = 0;  // as in control::Gone
-    Vote vote{};
-    Time came{};
-  };
-  std::deque<Death> all{};
-};
-
 class Succession {
  public:
+  enum class Stage {
+    Gathering,  // too few have come
+    Calling,    // a majority has come, and is to say that it knows
+    Serving     // a first store does so from the beginning
+  };
   // Jobs beyond these have no majority here, as far as the server can tell.
   static constexpr std::size_t kMostJobs = 1024;
-  // Of deaths beyond these the oldest are not told to the next server.
-  static constexpr std::size_t kMostDeaths = 1024;
 
   struct Options {
     bool is_successor = false;
@@ -65,10 +45,6 @@ class Succession {
     // vote. If their job runs elsewhere, that is told here meanwhile.
     Milliseconds listening{0};
   };
-  // What others have said of a store's place counts for so long,
-  static constexpr Milliseconds kHearsay{5'000};
-  // and that a job looks for a store for so long.
-  static constexpr Milliseconds kSought{2'500};
   // Of a first store that has had a majority of a job: when the last of its nodes has left, the job
   // is not begun anew before that. Agents look for their store for less, and tell of the next one.
   static constexpr Milliseconds kAbandoned{30'000};
@@ -77,11 +53,12 @@ class Succession {
   Succession(Options options, KeyTable& table);
 
   // False: those who come have to apply().
-  [[nodiscard]] bool is_serving() const { return is_serving_; }
+  [[nodiscard]] bool is_serving() const { return stage_ == Stage::Serving; }
+  [[nodiscard]] Stage stage() const { return stage_; }
   // A client that was called by a store of that generation must not be here, nor speak for itself
   // here.
   [[nodiscard]] bool is_older_than(std::uint64_t generation) const {
-    return is_serving_ && generation_ < generation;
+    return is_serving() && generation_ < generation;
   }
   // Clients may come from now on.
   void start(Time now) { listens_until_ = now + options_.listening; }
@@ -136,77 +113,51 @@ class Succession {
   // Whoever was told something else about where the job may begin does not meet the others here.
   // At a store that has begun so it is told more, by name.
   [[nodiscard]] bool disagrees(const control::Find& request) const {
-    const bool matters = !options_.is_successor || (options_.is_founding && !is_serving_);
+    const bool matters = !options_.is_successor || (options_.is_founding && !is_serving());
     return matters && request.founders != options_.founders.electorate.round;
   }
 
  private:
-  struct Pointer {
-    std::uint64_t generation = 0;
-    Endpoint place;
-    std::optional<Time> until;  // nullopt: this process is in touch with it
-  };
   struct JobVoter {
     std::string job;
     VoterId voter = 0;
   };
-  struct Waiting {
-    Applicant* applicant = nullptr;
-    bool votes = false;
-    std::string job{};
-    std::uint64_t call = 0;  // the stamp of the last one; 0: none in this generation
-    Time heard{};            // since then it has confirmed nothing to another store
-  };
 
-  [[nodiscard]] std::uint64_t served_generation() const { return is_serving_ ? generation_ : 0; }
+  [[nodiscard]] std::uint64_t served_generation() const { return is_serving() ? generation_ : 0; }
   // Until then nobody without a vote is let in.
   [[nodiscard]] Time opens_at(std::string_view job) const;
   void hear_that_it_looks(const control::Find& request, Time now);
   void note_desertion(const std::string& job, Time now);
   void note_return(const Electorate& electorate, const std::string& job);
-  [[nodiscard]] Time forgets_at(const std::string& job, Time since) const;
+  [[nodiscard]] Time forgets_at(const std::string& name, const DesertedJobs::Job& job) const;
   std::size_t forget_deserted(Time now);
-  [[nodiscard]] bool forgets(const std::string& job, Time now);
-  [[nodiscard]] bool is_sought(std::string_view job, Time now) const;
+  [[nodiscard]] bool forgets(const std::string& name, const DesertedJobs::Job& job, Time now);
   [[nodiscard]] bool may_begin(Time now) const;
-  // Without places that mean nothing here.
-  [[nodiscard]] Vote admitted(const Vote& vote) const;
   void tell_those_who_wait(std::string_view job, Time now);
   // Null: there are too many.
   Electorate* electorate_of(std::string_view job);
   void call_those_who_wait(Time now);
   void begin_if_possible(Time now);
   void note_death(std::uint64_t generation, std::string_view job, const Vote& vote, Time came);
-  void write_gone(std::string_view job, const Vote& vote);
-  void write_silence(Time now);
-  [[nodiscard]] static std::uint64_t stamp_of(Time time);
-  [[nodiscard]] static Time time_of(std::uint64_t stamp, Time now);
+  void tell_of_silence(Time now);
 
   Options options_;
   KeyTable& table_;
-  bool is_serving_ = true;
+  Stage stage_ = Stage::Serving;
   std::uint64_t generation_ = 1;
   std::map<std::string, Electorate, std::less<>> jobs_;
   std::unordered_map<SessionId, JobVoter> voters_;
   VoterId last_voter_ = 0;
-  std::map<std::string, Pointer, std::less<>> elsewhere_;  // by job
+  JobPlaces elsewhere_;
 
-  Time listens_until_ = Time::min();                 // of a first store
-  std::map<std::string, Time, std::less<>> sought_;  // jobs that look for a store, and until when
-  // Jobs whose rounds are known, but nobody is here who told of them: since when.
-  std::map<std::string, Time, std::less<>> deserted_;
-  static constexpr Milliseconds kLookPause{20};
-  Time look_at_{};            // they are looked at again
-  Time forget_due_{};         // the first of them, as they were then
-  bool looked_away_ = false;  // since then
-  // Of these, those whose round was in the table. Once it is deleted they are over.
-  std::set<std::string, std::less<>> kept_;
+  Time listens_until_ = Time::min();  // of a first store
+  SoughtJobs sought_;
+  DesertedJobs deserted_;
 
   // Of a successor.
   std::optional<std::string> job_;
-  std::map<VoterId, Waiting> waiting_;
-  std::uint64_t highest_ = 0;  // generation of those who came
-  bool is_calling_ = false;
+  Applicants waiting_;
+  std::uint64_t highest_ = 0;      // generation of those who came
   std::uint64_t last_call_ = 0;    // stamps differ, so that each names its generation
   Time last_proof_ = Time::min();  // of a death: when it came
   Deaths deaths_;

@@ -296,7 +296,7 @@ TEST_F(VotesTest, AJobThatLooksForItsStoreIsNotForgotten) {
     (void)late.only<Session>(OpenSession{1000, 200});
     EXPECT_GT(late.pulse().age_ms, 0U);
   }
-  world.now += Succession::kSought;
+  world.now += SoughtJobs::kSought;
   world.succession.on_time(world.now);
   Agent late(world);
   (void)late.only<Session>(OpenSession{1000, 200});
@@ -606,7 +606,7 @@ TEST_F(FoundersTest, WhoWaitsIsToldWhereTheStoreIs) {
   Agent b(world);
   EXPECT_EQ(b.only<Moved>(b.come(founding(1), 0)).generation, 4U) << "and none begins here";
   EXPECT_EQ(host.only<Moved>(question(2, "10.0.0.8")).host, "10.0.0.9") << "an older one";
-  world.now += Succession::kHearsay;
+  world.now += JobPlaces::kHearsay;
   EXPECT_EQ(b.only<Moved>(question()).generation, 0U) << "nobody has said so for long";
 }
 
@@ -619,8 +619,8 @@ TEST_F(FoundersTest, NoneBeginsWhileTheJobLooksForAStore) {
   EXPECT_THAT(a.come(founding(0), 0), IsEmpty());
   EXPECT_THAT(b.come(founding(1), 0), IsEmpty());
   EXPECT_THAT(a.answers(), IsEmpty());
-  ASSERT_EQ(world.succession.next_deadline(), world.now + Succession::kSought);
-  world.now += Succession::kSought;
+  ASSERT_EQ(world.succession.next_deadline(), world.now + SoughtJobs::kSought);
+  world.now += SoughtJobs::kSought;
   world.succession.on_time(world.now);
   EXPECT_EQ(a.only<Pulsed>(a.answers()).generation, 1U) << "nobody has looked for long";
   EXPECT_EQ(world.succession.next_deadline(), std::nullopt);
@@ -653,9 +653,9 @@ TEST_F(FoundersTest, BeginAnewWhenTheLastNodeOfARoundHasLeft) {
   EXPECT_THAT(a.come(founding(0), 0), testing::Not(IsEmpty())) << "the call goes to all";
   EXPECT_EQ(world.succession.next_deadline(), std::nullopt);
   last.leave();
-  EXPECT_EQ(world.succession.next_deadline(), world.now + Succession::kSought);
+  EXPECT_EQ(world.succession.next_deadline(), world.now + SoughtJobs::kSought);
   EXPECT_THAT(b.come(founding(1), 0), testing::Not(IsEmpty()));
-  world.now += Succession::kSought;
+  world.now += SoughtJobs::kSought;
   world.succession.on_time(world.now);
   const auto call = a.only<Pulsed>(a.answers());
   EXPECT_EQ(call.generation, 3U) << "higher than that of the call before";
