@@ -12,7 +12,8 @@
 namespace drun::ctl {
 
 using jobs::Documents;
-using Deadline = std::chrono::steady_clock::time_point;
+using Clock = std::chrono::steady_clock;
+using Deadline = Clock::time_point;
 
 // Where the store of the job at this endpoint is now: there may be an agent that only knows where
 // it has gone. Says so if it is elsewhere.
