@@ -121,6 +121,8 @@ void adopt(State& state, const Config& config, const Decision& decision, Time no
   if (state.round.restart_count > before.restart_count) note_crash(state);
   if (state.round.number != before.number) {
     state.failures.clear();
+    state.failing = 0;
+    state.awaited.clear();
     state.failed.clear();
     state.failed_ranks = 0;
   }

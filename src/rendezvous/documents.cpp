@@ -45,6 +45,7 @@ std::string encode(const MemberDocument& d) {
   }
   if (d.succeeded != 0) json["succeeded"] = d.succeeded;
   if (d.stalled != 0) json["stalled"] = d.stalled;
+  if (d.failing != 0) json["failing"] = d.failing;
   if (d.failed != 0) json["failed"] = d.failed;
   if (d.stop) json["stop"] = to_json(*d.stop);
   if (d.leave) json["leave"] = to_json(*d.leave);
@@ -88,6 +89,7 @@ Result<MemberDocument> decode_member(std::string_view text) {
   in.integer("prepared_port", d.prepared_worker_store_port, 0, 65535, false);
   in.integer("succeeded", d.succeeded, 0, kMaxInt, false);
   in.integer("stalled", d.stalled, 0, kMaxRound, false);
+  in.integer("failing", d.failing, 0, kMaxInt, false);
   in.integer("failed", d.failed, 0, kMaxInt, false);
   read_nested(in, "failure", d.failure);
   read_nested(in, "stop", d.stop);

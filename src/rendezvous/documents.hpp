@@ -59,6 +59,7 @@ struct MemberDocument {
   std::uint16_t prepared_worker_store_port = 0;
   int succeeded = 0;  // the round in which all of its workers exited with 0
   int stalled = 0;    // the round in which none of those that run has made progress for a long time
+  int failing = 0;    // the round in which one has failed, of which `failed` is going to tell
   int failed = 0;     // the round in which one failed:
   std::optional<FailureSummary> failure;
   std::optional<StopRequest> stop;   // the agent was asked to end the job

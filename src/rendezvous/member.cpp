@@ -214,8 +214,19 @@ void MemberAgent::on_workers_succeeded(int round) {
   entry_.change();
 }
 
+// A node's report takes a moment, in which ranks of others may fail for what has failed here: who
+// was the first, the order of these words tells.
+void MemberAgent::on_workers_failing(int round) {
+  if (lease_.over() || !workers_.run(round)) return;
+  document_.failing = round;
+  entry_.change();
+}
+
 void MemberAgent::on_workers_failed(int round, FailureSummary failure) {
-  if (lease_.over() || !workers_.on_failed(round)) return;  // or they were killed: none has failed
+  if (lease_.over()) return;  // they were killed: none has failed
+  // Another node's failure may have come first.
+  const bool stopped = workers_.stop_asked() && workers_.round() == round && worker_failed();
+  if (!workers_.on_failed(round) && !stopped) return;
   document_.failed = round;
   document_.failure = std::move(failure);
   entry_.change();

@@ -46,6 +46,7 @@ class MemberAgent {
   // ---- the workers ----
   void on_worker_store_ready(int round, std::uint16_t port);
   void on_workers_succeeded(int round);
+  void on_workers_failing(int round);
   void on_workers_failed(int round, FailureSummary failure);
   void on_workers_stopped();
   void on_workers_stalled(int round, bool stalled);

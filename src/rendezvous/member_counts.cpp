@@ -60,6 +60,20 @@ void note_times(State& state, const Config& config, Time now) {
   state.progress_due = true;
 }
 
+namespace {
+
+void add_failure(State& state, Failure failure) {
+  auto& failures = state.failures;
+  // What the round is stopped for stays the first.
+  const bool chosen = state.round.phase == Phase::Stopping && state.round.cause == Cause::Failure;
+  const auto from = failures.begin() + (chosen && !failures.empty() ? 1 : 0);
+  const auto place = std::upper_bound(from, failures.end(), failure.as,
+                                      [](int as, const Failure& each) { return as < each.as; });
+  failures.insert(place, std::move(failure));
+}
+
+}  // namespace
+
 void note_slot(State& state, const std::string& ticket, RankSlot& slot, const MemberDocument& d,
                Time now) {
   if (!is_alive(state.round.phase)) return;
@@ -71,9 +85,15 @@ void note_slot(State& state, const std::string& ticket, RankSlot& slot, const Me
   const bool stalled = !slot.succeeded && d.stalled == state.round.number;
   state.stalled += (stalled ? 1 : 0) - (slot.stalled ? 1 : 0);
   slot.stalled = stalled;
-  if (d.failed == state.round.number && d.failure && state.failed.insert(ticket).second) {
+  const bool failed = d.failed == state.round.number && d.failure;
+  if (slot.failed_as == 0 && (failed || d.failing == state.round.number)) {
+    slot.failed_as = ++state.failing;
+    state.awaited.insert(slot.failed_as);
+  }
+  if (failed && state.failed.insert(ticket).second) {
     if (state.failures.empty()) state.failed_since = now;
-    state.failures.push_back({ticket, *d.failure});
+    state.awaited.erase(slot.failed_as);
+    add_failure(state, {ticket, *d.failure, slot.failed_as});
     state.failed_ranks = std::min(kMaxRanks, state.failed_ranks + count_ranks(*d.failure));
   }
 }

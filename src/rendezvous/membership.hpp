@@ -51,6 +51,7 @@ struct RankSlot {
   int group_rank = 0;
   bool succeeded = false;
   bool stalled = false;  // its workers do not make progress
+  int failed_as = 0;     // the first, the second ... node whose workers failed; 0: they have not
   bool lost = false;     // its agent was gone before it had left the round
   bool told = false;     // to go: if it is lost, that is no fault
   bool missing = false;  // not back yet after an outage in which this leader lost its session, too
@@ -59,6 +60,7 @@ struct RankSlot {
 struct Failure {
   std::string ticket;
   FailureSummary summary;
+  int as = 0;  // see RankSlot::failed_as
 };
 
 // Which of the stores that succeed one another this is.
@@ -118,8 +120,11 @@ struct State {
   bool plan_broken = false;                            // a planned member has gone
   std::vector<std::string> refusals;                   // the last few reasons, for the time-out
   std::string other_jobs;                              // on the same store, as text
-  // In the current round, as reported; once that is being stopped for one of them, that one first.
+  // In the current round, as reported, in the order in which nodes said that they fail; once that
+  // is being stopped for one of them, that one first.
   std::vector<Failure> failures;
+  int failing = 0;        // nodes of which a worker has failed
+  std::set<int> awaited;  // RankSlot::failed_as of those that have not reported how
   std::set<std::string, std::less<>> failed;  // their tickets
   int failed_ranks = 0;                       // in all of them
   Time failed_since{};                        // the first one

@@ -114,6 +114,8 @@ class Participant {
   void on_worker_store_ready(int round, std::uint16_t port, Time now);
   void on_workers_started(int round, Time now);
   void on_workers_succeeded(int round, Time now);  // all local workers have exited with 0
+  // The first has failed; on_workers_failed() follows in a moment.
+  void on_workers_failing(int round, Time now);
   void on_workers_failed(int round, FailureSummary failure,
                          Time now);   // the first failure; the rest are being stopped
   void on_workers_stopped(Time now);  // nothing of them is left

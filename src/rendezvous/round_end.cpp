@@ -81,10 +81,10 @@ void spend_restart(DecisionContext& c, bool failed) {
   News news{News::What::Restarted, c.config.ticket, c.config.host, "", c.round().restart_count};
   if (failed) {
     c.decision.set_aside = note_cost(c.state, c.root(), c.config, c.round());
-    const auto& [ticket, summary] = c.root();
-    news.ticket = ticket;
-    news.host = summary.host;
-    news.reason = failure_text(summary);
+    const Failure& root = c.root();
+    news.ticket = root.ticket;
+    news.host = root.summary.host;
+    news.reason = failure_text(root.summary);
   } else {
     news.reason = brief_text(c);
   }
@@ -122,6 +122,8 @@ std::optional<Time> awaits_failures(const State& s) {
   const FailureSummary& first = s.failures.front().summary;
   Milliseconds limit = first.clue.others_within;
   if (first.timed_out) limit = std::max(limit, kOthersTimeOut);
+  if (!s.awaited.empty() && *s.awaited.begin() < s.failures.front().as)
+    limit = std::max(limit, kReportFollows);
   if (limit == Milliseconds(0) || s.failed_ranks >= s.round.world_size) return std::nullopt;
   // A node tells at once of all of its ranks that hang.
   const auto heard = static_cast<int>(s.failures.size()) + s.succeeded;
@@ -152,12 +154,13 @@ void running(DecisionContext& c) {
   // decides when it is known which nodes are left.
   if (!s.failures.empty()) {
     choose_root(c);
-    const auto& [ticket, summary] = c.root();
+    const Failure& root = c.root();
+    const FailureSummary& summary = root.summary;
     stop_round(c, Cause::Failure, describe(summary));
-    c.round().root = ticket;
+    c.round().root = root.ticket;
     c.round().hung = summary.hung;
     c.decision.news.push_back(
-        {News::What::Failed, ticket, summary.host, "", c.round().restart_count, summary});
+        {News::What::Failed, root.ticket, summary.host, "", c.round().restart_count, summary});
   } else if (gone) {
     stop_round(c, Cause::Membership, lost_text(c));
   } else if (s.strangers > 0) {

@@ -77,7 +77,8 @@ std::vector<SetAside> note_cost(const State& state, const Failure& root, const C
                                 RoundDocument& round) {
   std::vector<SetAside> cleared;
   if (config.exclude_after <= 0 || state.round.nodes < 2) return cleared;
-  const auto& [ticket, failure] = root;
+  const std::string& ticket = root.ticket;
+  const FailureSummary& failure = root.summary;
   const int code = failure.signal != 0 ? 0 : failure.exit_code;
   if (failure.timed_out || code == kCannotRun || code == kNotFound) return cleared;
   if (failed_alike(state.failures, root)) return cleared;

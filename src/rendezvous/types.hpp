@@ -154,6 +154,10 @@ using RankRange = NumberRange;
 // before cannot be told from the rank that hangs.
 inline constexpr Milliseconds kOthersTimeOut{1'000};
 
+// From the word that a worker has failed to the report of how, which waits a moment for the other
+// ranks of the node and reads what they have left behind.
+inline constexpr Milliseconds kReportFollows{1'000};
+
 // Ranks that failed by themselves in the same way.
 struct FailedRanks {
   std::vector<RankRange> ranks;  // in order, apart

@@ -17,6 +17,8 @@ constexpr Milliseconds kLimit{1'800'000};  // after this much virtual time a job
 
 constexpr int kBusy = 100'000;  // events in one moment
 constexpr Milliseconds kHeartbeat{2'000};
+// How long a node waits for failures of its other ranks before it tells of the first.
+constexpr Milliseconds kReportSettles{150};
 
 Timings timings(const Plan& plan) {
   Timings t;
@@ -339,16 +341,27 @@ void World::fail_workers(int number, const std::optional<HangClue>& hang) {
     failure.clue = *hang;
   }
   const int round = n.workers->round;
-  if (!a.stops) checker_.on_failure_reported(number, round, failure.hung);
-  input(number, [this, round, failure](Participant& p) {
-    p.on_workers_failed(round, failure, scheduler_.now());
-  });
+  const auto report = [this, number, round, failure] {
+    if (!agent(number).stops) checker_.on_failure_reported(number, round, failure.hung);
+    input(number, [this, round, failure](Participant& p) {
+      p.on_workers_failed(round, failure, scheduler_.now());
+    });
+  };
   auto rest = Milliseconds(0);
   if (hang)
     rest = hang->others_within + Milliseconds(1'000);  // then the node stops them by itself
   else
     peers_notice(round, number);
   rest += Milliseconds(n.slow_stop ? random_.in(0, 30'000) : random_.in(0, 50));
+  // One that waits for the others of its ranks says so first.
+  if (number % 3 == 1) {
+    input(number, [this, round](Participant& p) { p.on_workers_failing(round, scheduler_.now()); });
+    scheduler_.after(std::min(rest, kReportSettles), [this, number, report, life = a.life] {
+      if (agent(number).life == life && node(number).workers) report();
+    });
+  } else {
+    report();
+  }
   scheduler_.after(rest, [this, number, life = a.life] {
     if (agent(number).life == life) end_workers(number);
   });

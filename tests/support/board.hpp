@@ -48,6 +48,12 @@ class Board {
     d.claim->round = state_.round.number;
     put(ticket, std::move(d));
   }
+  // A worker of it has failed, and fails() follows.
+  void begins_to_fail(const std::string& ticket) {
+    auto d = document(ticket);
+    d.failing = state_.round.number;
+    put(ticket, std::move(d));
+  }
   void fails(const std::string& ticket, int code = 1, bool restartable = true) {
     auto d = document(ticket);
     d.failed = state_.round.number;

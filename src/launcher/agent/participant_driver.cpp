@@ -59,6 +59,7 @@ void ParticipantDriver::on_workers(WorkerNews news, Time now) {
   if (news.lease_over) participant_->on_lease_over(now);
   if (group.started) participant_->on_workers_started(round, now);
   if (group.succeeded) participant_->on_workers_succeeded(round, now);
+  if (group.failing && !group.failure) participant_->on_workers_failing(round, now);
   if (group.failure) participant_->on_workers_failed(round, std::move(*group.failure), now);
   if (group.stopped) participant_->on_workers_stopped(now);
   if (!news.guardian_ended.empty()) on_guardian_lost(news.guardian_ended, now);

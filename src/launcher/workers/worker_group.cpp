@@ -301,7 +301,7 @@ GroupNews WorkerGroup::on_end(process::WorkerId id, WorkerEnd end, std::string c
   // A process that ends after its round was stuck in the kernel: nobody waits for it any more.
   if (state_ != State::Idle)
     failures_.on_end(id, end, is_stopping ? std::optional(stop_signal_) : std::nullopt, now);
-  if (failures_.first() == id) on_first_failure(id, now);
+  if (failures_.first() == id) news.failing = on_first_failure(id, now);
   if (--not_ended_ > 0) return news;
   news.succeeded = state_ == State::Running && !failures_.first();
   report_failure(news, now, true);
@@ -314,13 +314,14 @@ GroupNews WorkerGroup::on_end(process::WorkerId id, WorkerEnd end, std::string c
 
 // Ranks that wait for the same one fail in the same moment: those that are stopped before cannot be
 // told from the one that hangs.
-void WorkerGroup::on_first_failure(process::WorkerId id, Time now) {
+bool WorkerGroup::on_first_failure(process::WorkerId id, Time now) {
   failure_time_ms_ = unix_ms();
   stop_at_.reset();
   held_until_.reset();
   const auto& fault = workers_.at(id).fault;
   const bool hangs = fault && fault->hangs;
-  if (state_ != State::Running || (not_ended_ < 2 && !hangs)) return;
+  const bool has_others = assignment_.group_world_size > 1;
+  if (state_ != State::Running || (not_ended_ < 2 && !hangs)) return has_others;
   if (services_.before_stop != nullptr)
     held_until_ = services_.before_stop->begin(hangs, now, [this, start = starts_] {
       if (start == starts_) held_until_.reset();
@@ -328,15 +329,15 @@ void WorkerGroup::on_first_failure(process::WorkerId id, Time now) {
   if (hangs) {
     // What is stopped here would fail others that have not said yet that they hang, too.
     const auto others = fault->clue.others_within;
-    if (assignment_.group_world_size > 1 && others.count() > 0) stop_at_ = now + others + kToBeTold;
-    return;
+    if (has_others && others.count() > 0) stop_at_ = now + others + kToBeTold;
+    return has_others;
   }
   const auto tail = output_.tail(id, kLastWordsLimit);
-  if (!speaks_of_timeout(headline("", tail), tail)) return;
+  if (!speaks_of_timeout(headline("", tail), tail)) return has_others;
   stop_at_ = now + rendezvous::kOthersTimeOut;
-  // With several nodes the first report wins: if this one were put off, another node might first
-  // report a consequence of this failure, and the cause would be lost.
-  if (assignment_.group_world_size == 1) failures_.put_off(rendezvous::kOthersTimeOut);
+  // With several nodes the leader waits for the others' time-outs.
+  if (!has_others) failures_.put_off(rendezvous::kOthersTimeOut);
+  return has_others;
 }
 
 void WorkerGroup::on_fault(int local_rank, const RankFault& fault) {
@@ -345,8 +346,9 @@ void WorkerGroup::on_fault(int local_rank, const RankFault& fault) {
 }
 
 // Takes workers with a fault that have not ended for failed.
-void WorkerGroup::condemn_faulty(Time now) {
-  if (state_ != State::Running) return;
+bool WorkerGroup::condemn_faulty(Time now) {
+  if (state_ != State::Running) return false;
+  bool failing = false;
   std::vector<process::WorkerId> faulty;
   for (const auto& [id, worker] : workers_)
     if (worker.fault && worker.stage == Worker::Stage::Running && !worker.condemned)
@@ -361,8 +363,9 @@ void WorkerGroup::condemn_faulty(Time now) {
     worker.end.status.code = worker.fault->exit_code;
     worker.cause = worker.fault->cause;
     failures_.on_end(id, worker.end, std::nullopt, now);
-    if (failures_.first() == id) on_first_failure(id, now);
+    if (failures_.first() == id) failing = on_first_failure(id, now);
   }
+  return failing;
 }
 
 GroupNews WorkerGroup::on_time(Time now) {
@@ -372,10 +375,11 @@ GroupNews WorkerGroup::on_time(Time now) {
     WorkerEnd end;
     end.spawn_error = reason.error;
     end.status.code = reason.exit_code();
-    if (auto each = on_end(id, end, reason.text(), now); each.failure)
-      news.failure = std::move(each.failure);
+    auto each = on_end(id, end, reason.text(), now);
+    if (each.failure) news.failure = std::move(each.failure);
+    news.failing |= each.failing;
   }
-  condemn_faulty(now);
+  news.failing |= condemn_faulty(now);
   const auto is_ahead = [now](const std::optional<Time>& time) { return time && now < *time; };
   const bool waits = not_ended_ > 0 && (is_ahead(stop_at_) || is_ahead(held_until_));
   if (failures_.first() && state_ == State::Running && !waits) begin_stop(false, now);

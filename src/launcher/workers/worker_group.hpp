@@ -33,6 +33,7 @@ struct GroupNews {
   bool started = false;    // all workers run
   bool succeeded = false;  // all have exited with 0
   bool stopped = false;    // nothing of them is left
+  bool failing = false;    // the first of them has failed, where other nodes are to know it at once
   std::optional<rendezvous::FailureSummary>
       failure;  // the first failure, once its story is complete
 };
@@ -139,8 +140,9 @@ class WorkerGroup {
   [[nodiscard]] GroupNews on(const process::LeaseOver&, Time now);
   [[nodiscard]] GroupNews on(const process::GuardianLost& lost, Time now);
   [[nodiscard]] GroupNews on_end(process::WorkerId id, WorkerEnd end, std::string cause, Time now);
-  void on_first_failure(process::WorkerId id, Time now);
-  void condemn_faulty(Time now);
+  // Whether the leader is to know at once.
+  bool on_first_failure(process::WorkerId id, Time now);
+  bool condemn_faulty(Time now);
   void go_idle();
   void begin_stop(bool immediately, Time now);
   void note_running(Time now);

@@ -74,6 +74,7 @@ MemberDocument member() {
   d.prepared_worker_store_port = 1;
   d.succeeded = 3;
   d.stalled = 2;
+  d.failing = 2;
   d.failed = 3;
   d.failure = failure();
   d.stop = StopRequest{"received SIGTERM", 143};
@@ -235,7 +236,7 @@ std::vector<Kind> kinds() {
        error_of(decode_member),
        {"node_rank", "node_rank_is_wish", "is_host", "claim", "losses", "prepared", "prepared_port",
         "succeeded", "failed", "stop", "leave", "latest", "successor_port", "listed", "network",
-        "ends_ms", "stalled"},
+        "ends_ms", "stalled", "failing"},
        written_again(decode_member)},
       {"round",
        encode(round(Phase::Running)),

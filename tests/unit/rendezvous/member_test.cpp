@@ -96,6 +96,14 @@ class MemberTest : public testing::Test {
     d.nodes = 1;
     put(keys_.round, encode(d));
   }
+  void stopping_for(int number, Cause cause) {
+    RoundDocument d;
+    d.number = d.ran = number;
+    d.phase = Phase::Stopping;
+    d.cause = cause;
+    d.nodes = 1;
+    put(keys_.round, encode(d));
+  }
   void hangs(int number, bool hung) {
     RoundDocument d;
     d.number = d.ran = number;
@@ -362,6 +370,64 @@ TEST_F(MemberTest, TellsTheHighestCountsThatItHasSeen) {
 TEST_F(MemberTest, AFailureOfWorkersThatWereToldToStopIsNobodysNews) {
   run(1);
   round(1, Phase::Stopping);
+  advance();
+  ASSERT_TRUE(done().stop);
+  member_->on_workers_failed(1, {});
+  advance();
+  EXPECT_TRUE(done().published.empty());
+}
+
+TEST_F(MemberTest, SaysAtOnceThatAWorkerHasFailedAndThenHow) {
+  run(1);
+  member_->on_workers_failing(1);
+  advance();
+  auto told = done();
+  EXPECT_FALSE(told.stop);
+  ASSERT_FALSE(told.published.empty());
+  EXPECT_EQ(told.published.back().failing, 1);
+  EXPECT_EQ(told.published.back().failed, 0);
+  member_->on_workers_failed(1, {});
+  advance();
+  told = done();
+  ASSERT_FALSE(told.published.empty());
+  EXPECT_EQ(told.published.back().failed, 1);
+}
+
+TEST_F(MemberTest, OfWorkersThatAreBeingStoppedItDoesNotSayThatTheyFail) {
+  run(1);
+  round(1, Phase::Stopping);
+  advance();
+  (void)done();
+  member_->on_workers_failing(1);
+  member_->on_workers_failing(2);
+  advance();
+  EXPECT_TRUE(done().published.empty());
+}
+
+// Both have failed in the same moment: all want to know of both.
+TEST_F(MemberTest, TellsHowItsWorkersFailedWhenAnotherNodesFailureStopsThem) {
+  run(1);
+  member_->on_workers_failing(1);
+  stopping_for(1, Cause::Failure);
+  advance();
+  ASSERT_TRUE(done().stop);
+  FailureSummary failure;
+  failure.exit_code = 7;
+  member_->on_workers_failed(1, failure);
+  advance();
+  const auto told = done();
+  ASSERT_FALSE(told.published.empty());
+  EXPECT_EQ(told.published.back().failed, 1);
+  EXPECT_EQ(told.published.back().failure, failure);
+}
+
+class StoppedMemberTest : public MemberTest, public testing::WithParamInterface<Cause> {};
+INSTANTIATE_TEST_SUITE_P(NotForAFailure, StoppedMemberTest,
+                         testing::Values(Cause::Membership, Cause::Resize, Cause::TimeLimit));
+
+TEST_P(StoppedMemberTest, SaysNothingOfFailures) {
+  run(1);
+  stopping_for(1, GetParam());
   advance();
   ASSERT_TRUE(done().stop);
   member_->on_workers_failed(1, {});

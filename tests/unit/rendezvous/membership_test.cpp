@@ -808,6 +808,107 @@ TEST(RunningTest, AfterATimeOutTheOthersGetTimeToRunIntoItToo) {
   }
 }
 
+// Three nodes, a, b and c. The report of how a worker has failed takes a moment, in which others
+// fail for it.
+class FailingNodesTest : public testing::Test {
+ protected:
+  static Config three() {
+    auto c = config(3, 3);
+    c.ticket = "a";
+    return c;
+  }
+  FailingNodesTest() : board_(three()) {
+    for (const char* name : {"a", "b", "c"})
+      board_.join(name);
+    board_.run();
+  }
+  std::string reported() {
+    std::string tickets;
+    for (const Failure& each : board_.state().failures)
+      tickets += each.ticket;
+    return tickets;
+  }
+
+  Board board_;
+};
+
+TEST_F(FailingNodesTest, TheFirstThatSaidSoIsTheCause) {
+  board_.begins_to_fail("b");
+  board_.settle();
+  EXPECT_EQ(board_.phase(), Phase::Running) << "how it has failed is not known yet";
+  const Time since = board_.now();
+  board_.fails("a");
+  board_.fails("c");
+  board_.settle();
+  EXPECT_EQ(board_.phase(), Phase::Running);
+  EXPECT_EQ(next_deadline(board_.state(), board_.config()), since + kReportFollows);
+  board_.pass(Milliseconds(150));
+  board_.fails("b", 7);
+  board_.settle();
+  EXPECT_EQ(board_.phase(), Phase::Stopping);
+  EXPECT_EQ(board_.state().round.root, "b");
+  EXPECT_EQ(board_.state().round.reason, "rank 1 on b: exit code 7");
+  EXPECT_EQ(reported(), "bac");
+}
+
+TEST_F(FailingNodesTest, ALaterOneIsNotWaitedFor) {
+  board_.fails("a");
+  board_.begins_to_fail("b");
+  board_.settle();
+  EXPECT_EQ(board_.phase(), Phase::Stopping);
+  EXPECT_EQ(board_.state().round.root, "a");
+}
+
+TEST_F(FailingNodesTest, OneThatSaysNoMoreIsNotWaitedForForEver) {
+  board_.begins_to_fail("b");
+  board_.fails("a");
+  board_.pass(kReportFollows - Milliseconds(1));
+  board_.settle();
+  EXPECT_EQ(board_.phase(), Phase::Running);
+  board_.pass(Milliseconds(1));
+  board_.settle();
+  EXPECT_EQ(board_.phase(), Phase::Stopping);
+  EXPECT_EQ(board_.state().round.root, "a");
+}
+
+TEST_F(FailingNodesTest, OneThatIsGoneIsNotWaitedFor) {
+  board_.begins_to_fail("b");
+  board_.fails("c");
+  board_.gone("b");
+  board_.settle();
+  EXPECT_EQ(board_.phase(), Phase::Stopping);
+  EXPECT_EQ(board_.state().round.cause, Cause::Failure);
+  EXPECT_EQ(board_.state().round.root, "c");
+}
+
+TEST_F(FailingNodesTest, WhatComesAfterTheStopStandsAfterTheCause) {
+  board_.begins_to_fail("b");
+  board_.begins_to_fail("c");
+  board_.fails("a");
+  board_.pass(kReportFollows);
+  board_.settle();
+  ASSERT_EQ(board_.state().round.root, "a");
+  board_.fails("c");
+  board_.fails("b");
+  board_.settle();
+  EXPECT_EQ(reported(), "abc");
+}
+
+TEST_F(FailingNodesTest, TheNextRoundKnowsNothingOfIt) {
+  board_.begins_to_fail("c");
+  board_.fails("b");
+  board_.pass(kReportFollows);
+  board_.settle();
+  for (const char* name : {"a", "b", "c"})
+    board_.left(name);
+  board_.run();
+  ASSERT_EQ(board_.phase(), Phase::Running);
+  board_.fails("a");
+  board_.settle();
+  EXPECT_EQ(board_.phase(), Phase::Stopping);
+  EXPECT_EQ(board_.state().round.root, "a");
+}
+
 // One rank on each node hangs, and the nodes tell so one after the other.
 class HungNodesTest : public testing::Test {
  protected:

@@ -85,6 +85,7 @@ struct Rig {
     into.started = into.started || more.started;
     into.succeeded = into.succeeded || more.succeeded;
     into.stopped = into.stopped || more.stopped;
+    into.failing = into.failing || more.failing;
     if (more.failure) into.failure = std::move(more.failure);
   }
   void run() {
@@ -106,6 +107,7 @@ std::string told(const GroupNews& news, Rig& rig) {
   std::vector<std::string> parts;
   if (news.started) parts.emplace_back("started");
   if (news.succeeded) parts.emplace_back("succeeded");
+  if (news.failing) parts.emplace_back("failing");
   if (news.failure) {
     std::string ranks = std::to_string(news.failure->rank);
     for (const auto& other : news.failure->others)
@@ -544,6 +546,31 @@ TEST(WorkerGroupTest, WorkersThatStartWhileTheyAreBeingStoppedAreNotHeardOf) {
   (void)rig.group.stop(false, rig.now);
   (void)rig.runner.take_calls();
   EXPECT_EQ(told(rig.feed({spawned(kFirst), spawned(kSecond)}), rig), "");
+}
+
+// The leader waits for its report before it believes one that came after it.
+TEST(WorkerGroupTest, TheOtherNodesAreToldAtOnceThatOneHasFailed) {
+  Rig rig;
+  auto place = second_node();
+  place.group_world_size = 2;
+  rig.group.start(place, rig.now);
+  (void)rig.feed({spawned(kFirst), spawned(kSecond)});
+  (void)rig.runner.take_calls();
+  const GroupNews first = rig.feed({exited(kFirst, 7)});
+  EXPECT_TRUE(first.failing);
+  EXPECT_FALSE(first.failure);
+  const GroupNews then = rig.at(RoundFailures::kSettle);
+  EXPECT_FALSE(then.failing);
+  EXPECT_TRUE(then.failure);
+}
+
+TEST(WorkerGroupTest, AJobOfOneNodeHasNobodyToTell) {
+  Rig rig;
+  auto place = second_node();
+  place.group_world_size = 1;
+  rig.group.start(place, rig.now);
+  (void)rig.feed({spawned(kFirst), spawned(kSecond)});
+  EXPECT_FALSE(rig.feed({exited(kFirst, 7)}).failing);
 }
 
 TEST(WorkerGroupTest, TheNextRoundsWorkersAreNewOnes) {
@@ -1262,7 +1289,7 @@ TEST(WorkerGroupHoldTest, OneThatHangsWithOtherNodesRunsUntilTheyHaveToldOfTheir
       EXPECT_THAT(told(rig.at(milliseconds(0)), rig), HasSubstr("stop SIGTERM 5"));
       continue;
     }
-    EXPECT_EQ(told(rig.at(milliseconds(0)), rig), "");
+    EXPECT_EQ(told(rig.at(milliseconds(0)), rig), "failing");
     const GroupNews news = rig.at(milliseconds(200));
     ASSERT_TRUE(news.failure);
     EXPECT_EQ(news.failure->clue, fault.clue);
