@@ -8,14 +8,18 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
 
+#include "secure/tls_engine.hpp"
 #include "store/protocol/bytes.hpp"
+#include "store/relay/relay_flow.hpp"
 #include "support/places.hpp"
 #include "support/test_peer.hpp"
+#include "support/tls_peer.hpp"
 
 namespace drun::store {
 namespace {
@@ -119,6 +123,52 @@ std::vector<std::string_view> in_pieces(std::string_view bytes, std::size_t size
   return pieces;
 }
 
+// A peer behind a relay that shows a token for it.
+class RelayedPeer {
+ public:
+  explicit RelayedPeer(PeerWorld& world) : peer_(world) {
+    flow_.on_store();
+    pass_on();
+  }
+
+  void send(std::string_view bytes) {
+    flow_.take(RelayFlow::Side::Client, bytes);
+    pass_on();
+  }
+  std::string take() {
+    pass_on();
+    return sent(RelayFlow::Side::Client);
+  }
+  [[nodiscard]] bool is_closed() const { return peer_.is_closed(); }
+  [[nodiscard]] const char* close_reason() const { return peer_.close_reason(); }
+
+ private:
+  std::string sent(RelayFlow::Side to) {
+    std::string all;
+    for (auto bytes = flow_.output(to); !bytes.empty(); bytes = flow_.output(to)) {
+      all += bytes;
+      flow_.on_sent(to, bytes.size());
+    }
+    return all;
+  }
+  void pass_on() {
+    for (bool more = true; more;) {
+      std::string plain;
+      store_.receive(sent(RelayFlow::Side::Store), plain);
+      if (!plain.empty()) peer_.send(plain);
+      if (store_.is_open()) store_.send(peer_.take());
+      more = !store_.output().empty();
+      flow_.take(RelayFlow::Side::Store, std::exchange(store_.output(), {}));
+    }
+  }
+
+  const std::shared_ptr<const secure::TlsContext> tls_ = test::tls_of(test::kToken);
+  TestPeer peer_;
+  RelayFlow flow_{tls_};
+  secure::TlsEngine store_{tls_, secure::TlsEngine::Role::Server};
+};
+
+template <typename AnyPeer>
 class Replay {
  public:
   Replay(Cut cut, std::size_t at) : cut_(cut), at_(at) {}
@@ -130,7 +180,7 @@ class Replay {
     for (const Step& step : record.steps) {
       switch (step.kind) {
         case Step::Kind::Open:
-          peers_[step.connection] = std::make_unique<TestPeer>(world_);
+          peers_[step.connection] = std::make_unique<AnyPeer>(world_);
           break;
         case Step::Kind::Send:
           for (const std::string_view piece : cut_(step.bytes, at_))
@@ -168,11 +218,12 @@ class Replay {
   PeerWorld world_;
   Cut cut_;
   std::size_t at_;
-  std::map<int, std::unique_ptr<TestPeer>> peers_;
+  std::map<int, std::unique_ptr<AnyPeer>> peers_;
 };
 
+template <typename AnyPeer = TestPeer>
 void replay_all(const std::vector<Record>& records, Cut cut, std::size_t at) {
-  std::map<int, Replay> sessions;
+  std::map<int, Replay<AnyPeer>> sessions;
   for (const Record& record : records) {
     sessions.try_emplace(record.session, cut, at).first->second.run(record);
     if (testing::Test::HasFailure()) {
@@ -205,9 +256,9 @@ TEST_P(TcpStoreGoldenTest, AnswersAlikeWhereverTheBytesAreSplit) {
 
 // The few long ones are SET and MULTI_SET of fresh keys, which can be done again and again.
 TEST_P(TcpStoreGoldenTest, AnswersAlikeWhereverALongRequestIsSplit) {
-  std::map<int, Replay> sessions;
+  std::map<int, Replay<TestPeer>> sessions;
   for (const Record& record : load(GetParam(), kShortSize)) {
-    Replay& session = sessions.try_emplace(record.session, in_two, 0).first->second;
+    Replay<TestPeer>& session = sessions.try_emplace(record.session, in_two, 0).first->second;
     session.run(record);
     for (std::size_t at = kLongRecord; at < longest_sent(record) && !HasFailure(); ++at) {
       session.cut_at(at);
@@ -218,10 +269,10 @@ TEST_P(TcpStoreGoldenTest, AnswersAlikeWhereverALongRequestIsSplit) {
 
 // As recorded; in the middle of such a value one place is like another.
 TEST_P(TcpStoreGoldenTest, AnswersAlikeWhereverAMebibyteIsSplit) {
-  std::map<int, Replay> sessions;
+  std::map<int, Replay<TestPeer>> sessions;
   int count = 0;
   for (const Record& record : load(GetParam(), kRecordedSize)) {
-    Replay& session = sessions.try_emplace(record.session, in_two, 0).first->second;
+    Replay<TestPeer>& session = sessions.try_emplace(record.session, in_two, 0).first->second;
     session.cut_at(0);
     session.run(record);
     const std::size_t size = longest_sent(record);
@@ -242,6 +293,13 @@ TEST_P(TcpStoreGoldenTest, AnswersAlikeInPiecesOfAnySize) {
   const std::vector<Record> records = load(GetParam(), kShortSize);
   for (std::size_t size = 1; size < 40 && !HasFailure(); ++size)
     replay_all(records, in_pieces, size);
+}
+
+TEST_P(TcpStoreGoldenTest, AnswersAlikeThroughARelay) {
+  replay_all<RelayedPeer>(load(GetParam(), kRecordedSize), whole, 0);
+  const std::vector<Record> records = load(GetParam(), kShortSize);
+  for (const std::size_t size : {1U, 2U, 3U, 4U, 5U, 7U, 8U, 9U, 13U, 17U, 31U, 100U})
+    if (!HasFailure()) replay_all<RelayedPeer>(records, in_pieces, size);
 }
 
 std::string test_name(const testing::TestParamInfo<const char*>& parameter) {

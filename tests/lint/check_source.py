@@ -22,6 +22,7 @@ ARROWS = {
     "store/table": "base store/protocol",
     "store/server": "base secure store/protocol store/table",
     "store/client": "base secure store/protocol",
+    "store/relay": "base secure store/client store/protocol store/server",
     "store/program": "base cli secure store/server",
     "rendezvous": "base",
     "secure": "base",

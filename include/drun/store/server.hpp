@@ -72,6 +72,8 @@ struct ServerOptions {
   // control protocol. TCPStore clients of a listener for Table::Workers need none. Null: none is
   // asked for.
   std::shared_ptr<const secure::TlsContext> tls{};
+  // With a token: those need it, too. Relays have it.
+  bool workers_need_token = false;
 };
 
 class Server {

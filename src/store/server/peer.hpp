@@ -52,10 +52,11 @@ struct PeerContext {
   control::Token (*new_token)() = nullptr;  // random
   // Not null: without a proof of the job's token a peer gets the workers' store at the most.
   std::shared_ptr<const secure::TlsContext> tls{};
+  bool workers_need_token = false;  // not even that
 
   // Whether a peer without a token gets anything.
   [[nodiscard]] bool serves_strangers() const {
-    return tls == nullptr || &tcpstore_table != &control_table;
+    return tls == nullptr || (!workers_need_token && &tcpstore_table != &control_table);
   }
 
   // Scratch, so that requests need no memory of their own.

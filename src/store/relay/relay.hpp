@@ -1,0 +1,49 @@
+// Passes on the connections of this host's TCPStore clients to a store elsewhere, over TLS if there
+// is a token: clients know neither. A place on the loopback interface, for the processes of one
+// user. A thread of its own does it, so that neither values nor encryption hold up anybody else.
+#pragma once
+
+#include <sys/types.h>
+#include <unistd.h>
+
+#include <chrono>
+#include <cstddef>
+#include <memory>
+
+#include "drun/base/endpoint.hpp"
+#include "drun/base/result.hpp"
+
+namespace drun::secure {
+class TlsContext;
+}
+
+namespace drun::store {
+
+struct RelayOptions {
+  std::shared_ptr<const secure::TlsContext> tls{};  // null: the store is spoken to plainly
+  uid_t user = ::geteuid();                         // others are not served
+  // At once; each takes two descriptors of this process. More wait until others have gone.
+  std::size_t clients = 4'096;
+  // A client waits for so long for a store that cannot be reached: torch's clients do.
+  std::chrono::milliseconds patience{300'000};
+};
+
+class Relay {
+ public:
+  explicit Relay(RelayOptions options = {});
+  Relay(const Relay&) = delete;
+  Relay& operator=(const Relay&) = delete;
+  ~Relay();
+
+  // From now on at a new place, which is returned: its clients get `store`. Those at the place
+  // before lose their connections.
+  [[nodiscard]] Result<Endpoint> begin(const Endpoint& store);
+  // All connections end.
+  void end();
+
+ private:
+  class Impl;
+  std::unique_ptr<Impl> impl_;
+};
+
+}  // namespace drun::store

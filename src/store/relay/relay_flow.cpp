@@ -1,0 +1,98 @@
+#include "store/relay/relay_flow.hpp"
+
+#include <utility>
+
+#include "store/protocol/control_protocol.hpp"
+
+namespace drun::store {
+namespace {
+
+// Memory that a flow may keep for the next time.
+constexpr std::size_t kKeptBytes = 4 * 1024;
+
+}  // namespace
+
+void RelayFlow::on_store() {
+  store_ = true;
+  if (tls_) engine_ = std::make_unique<secure::TlsEngine>(tls_, secure::TlsEngine::Role::Client);
+}
+
+bool RelayFlow::lost_store() {
+  store_ = false;
+  if (!engine_ || engine_->state() != secure::TlsEngine::State::Handshake) return false;
+  engine_.reset();
+  return true;
+}
+
+void RelayFlow::take(Side from, std::string_view bytes) {
+  if (from == Side::Client) {
+    to_store_ += bytes;
+    return look_at_opening();
+  }
+  if (!engine_) {
+    to_client_ += bytes;
+    return;
+  }
+  engine_->receive(bytes, to_client_);
+  if (engine_->state() == secure::TlsEngine::State::Failed) fault_ = Fault::Token;
+}
+
+// Until it is clear what they are, the first bytes stay here.
+void RelayFlow::look_at_opening() {
+  if (looked_at_ || to_store_.empty()) return;
+  if (!control::may_be_opening(to_store_)) {
+    looked_at_ = true;
+  } else if (to_store_.size() >= control::kMagic.size()) {
+    fault_ = Fault::NoTcpStore;
+  }
+}
+
+void RelayFlow::end(Side from) {
+  ended_[index(from)] = true;
+  if (from == Side::Client) looked_at_ = true;  // too few to be a control client's
+}
+
+bool RelayFlow::wants(Side from) const {
+  if (ended_[index(from)] || fault_ != Fault::None) return false;
+  if (from == Side::Store) return store_ && to_client_.empty();
+  return to_store_.size() < kAtOnce && (!engine_ || engine_->output().size() < kAtOnce);
+}
+
+void RelayFlow::encrypt_some() {
+  if (!looked_at_ || to_store_.empty() || !engine_->is_open() || !engine_->output().empty()) return;
+  engine_->send(to_store_);
+  consume(to_store_, to_store_.size());
+}
+
+std::string_view RelayFlow::output(Side to) {
+  if (to == Side::Client) return to_client_;
+  if (!store_ || fault_ == Fault::NoTcpStore) return {};
+  if (!engine_) return looked_at_ ? std::string_view(to_store_) : std::string_view();
+  encrypt_some();
+  return engine_->output();
+}
+
+void RelayFlow::on_sent(Side to, std::size_t bytes) {
+  if (to == Side::Client) return consume(to_client_, bytes);
+  if (engine_) return consume(engine_->output(), bytes);
+  consume(to_store_, bytes);
+}
+
+void RelayFlow::consume(std::string& bytes, std::size_t size) {
+  if (size < bytes.size()) {
+    bytes.erase(0, size);
+  } else if (bytes.capacity() > kKeptBytes) {
+    std::string().swap(bytes);
+  } else {
+    bytes.clear();
+  }
+}
+
+bool RelayFlow::take_end(Side to) {
+  const Side from = to == Side::Client ? Side::Store : Side::Client;
+  if (!ended_[index(from)] || told_[index(to)] || !output(to).empty()) return false;
+  if (to == Side::Store && (!is_open() || !to_store_.empty())) return false;
+  return told_[index(to)] = true;
+}
+
+}  // namespace drun::store

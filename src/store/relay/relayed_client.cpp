@@ -1,0 +1,192 @@
+#include "store/relay/relayed_client.hpp"
+
+#include <sys/socket.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <string_view>
+#include <system_error>
+#include <utility>
+
+#include "store/client/token_refusal.hpp"
+
+namespace drun::store {
+namespace {
+
+constexpr std::chrono::milliseconds kFirstPause{20};
+constexpr std::chrono::milliseconds kLongestPause{1'000};  // torch's clients try as often
+
+}  // namespace
+
+RelayedClient::RelayedClient(const Round& round, FileDescriptor socket)
+    : round_(round),
+      flow_(round.tls),
+      client_(round.io),
+      store_(round.io),
+      again_(round.io),
+      pause_(kFirstPause) {
+  client_.socket.assign(socket.release());
+}
+
+void RelayedClient::start() {
+  dial();
+  pump();
+}
+
+void RelayedClient::reset() {
+  over_ = true;
+  dialer_.reset();
+  again_.cancel();
+  close(client_, true);
+  close(store_, true);
+}
+
+void RelayedClient::close(End& end, bool with_reset) {
+  ++end.number;
+  if (!end.socket.is_open()) return;
+  if (with_reset) {
+    const linger now{1, 0};
+    (void)::setsockopt(end.socket.native_handle(), SOL_SOCKET, SO_LINGER, &now, sizeof now);
+  }
+  std::error_code ignored;
+  end.socket.close(ignored);
+}
+
+void RelayedClient::finish(bool with_reset) {
+  if (std::exchange(over_, true)) return;
+  dialer_.reset();
+  again_.cancel();
+  close(client_, with_reset);
+  close(store_, with_reset);
+  round_.gone(*this);
+}
+
+// ---- the way to the store ----
+
+void RelayedClient::dial() {
+  dialer_.emplace(round_.io, round_.store, [this](Result<FileDescriptor> socket) {
+    const auto self = shared_from_this();
+    on_dialed(std::move(socket));
+  });
+}
+
+void RelayedClient::on_dialed(Result<FileDescriptor> socket) {
+  if (!socket) return try_again(socket.error().what());
+  store_.socket.assign(socket->release());
+  store_.awaits_readable = store_.awaits_writable = false;
+  flow_.on_store();
+  pump();
+}
+
+// As a client does that gets no connection.
+void RelayedClient::try_again(const std::string& why) {
+  const auto now = Clock::now();
+  const std::string place = "the workers' store at " + to_string(round_.store);
+  if (now - came_at_ >= round_.patience) {
+    round_.say(place + ": a worker's connection is given up: " + why, "given up");
+    return finish(true);
+  }
+  round_.say(place + ": " + why + "; trying again", why);
+  again_.expires_after(pause_);
+  pause_ = std::min(2 * pause_, kLongestPause);
+  again_.async_wait([self = shared_from_this()](std::error_code cancelled) {
+    if (!cancelled && !self->over_) self->dial();
+  });
+}
+
+// ---- bytes ----
+
+void RelayedClient::pump() {
+  for (const Side side : {Side::Client, Side::Store})
+    if (!over_) flush(side);
+  if (over_) return;
+  if (flow_.is_over()) return finish(false);
+  for (const Side side : {Side::Client, Side::Store})
+    if (end_of(side).socket.is_open() && flow_.wants(side)) await_readable(side);
+}
+
+void RelayedClient::flush(Side to) {
+  End& end = end_of(to);
+  while (end.socket.is_open()) {
+    const std::string_view bytes = flow_.output(to);
+    if (bytes.empty()) break;
+    const ssize_t n =
+        ::send(end.socket.native_handle(), bytes.data(), bytes.size(), MSG_NOSIGNAL | MSG_DONTWAIT);
+    if (n >= 0) {
+      flow_.on_sent(to, static_cast<std::size_t>(n));
+    } else if (errno == EAGAIN) {
+      return await_writable(to);
+    } else if (errno != EINTR) {
+      return on_broken(to);
+    }
+  }
+  if (end.socket.is_open() && flow_.take_end(to)) ::shutdown(end.socket.native_handle(), SHUT_WR);
+}
+
+// Once, so that the others have their turns.
+void RelayedClient::read(Side from) {
+  End& end = end_of(from);
+  const ssize_t n =
+      ::recv(end.socket.native_handle(), round_.buffer.data(), round_.buffer.size(), MSG_DONTWAIT);
+  if (n > 0) {
+    flow_.take(from, {round_.buffer.data(), static_cast<std::size_t>(n)});
+    if (has_fault()) return;
+  } else if (n == 0) {
+    if (from == Side::Store && flow_.lost_store()) return on_broken(from);
+    flow_.end(from);
+  } else if (errno != EAGAIN && errno != EINTR) {
+    return on_broken(from);
+  }
+  pump();
+}
+
+bool RelayedClient::has_fault() {
+  switch (flow_.fault()) {
+    case RelayFlow::Fault::None:
+      return false;
+    case RelayFlow::Fault::NoTcpStore:
+      round_.say("a worker's connection to its store was closed: it is no TCPStore client's",
+                 "no TCPStore client");
+      break;
+    case RelayFlow::Fault::Token:
+      round_.say("the workers' store at " + to_string(round_.store) + " " +
+                     token_refusal(flow_.token_failure()),
+                 "token");
+      break;
+  }
+  finish(true);
+  return true;
+}
+
+// What the other end has not taken by now it cannot get any more: a reset overtakes it.
+void RelayedClient::on_broken(Side side) {
+  if (side == Side::Client || !flow_.lost_store()) return finish(true);
+  close(store_, true);
+  try_again("the connection was lost");
+}
+
+void RelayedClient::await_readable(Side side) {
+  End& end = end_of(side);
+  if (std::exchange(end.awaits_readable, true)) return;
+  end.socket.async_wait(asio::posix::stream_descriptor::wait_read,
+                        [self = shared_from_this(), side, number = end.number](std::error_code) {
+                          End& mine = self->end_of(side);
+                          if (self->over_ || number != mine.number) return;
+                          mine.awaits_readable = false;
+                          self->read(side);
+                        });
+}
+
+void RelayedClient::await_writable(Side side) {
+  End& end = end_of(side);
+  if (std::exchange(end.awaits_writable, true)) return;
+  end.socket.async_wait(asio::posix::stream_descriptor::wait_write,
+                        [self = shared_from_this(), side, number = end.number](std::error_code) {
+                          End& mine = self->end_of(side);
+                          if (self->over_ || number != mine.number) return;
+                          mine.awaits_writable = false;
+                          self->pump();
+                        });
+}
+
+}  // namespace drun::store

@@ -1,0 +1,302 @@
+// Clients that reach a store through a relay, on real sockets.
+#include "store/relay/relay.hpp"
+
+#include <netinet/in.h>
+#include <sys/socket.h>
+
+#include <chrono>
+#include <cstddef>
+#include <future>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "drun/store/client.hpp"
+#include "drun/store/errors.hpp"
+#include "drun/store/server.hpp"
+#include "store/server/listen_socket.hpp"
+#include "support/eavesdropper.hpp"
+#include "support/every_call.hpp"
+#include "support/patience.hpp"
+#include "support/raw_connection.hpp"
+#include "support/running_server.hpp"
+#include "support/tls_peer.hpp"
+
+namespace drun::store {
+namespace {
+
+using namespace std::chrono_literals;
+using test::kPatience;
+using test::RawConnection;
+using test::TcpStoreConnection;
+using testing::HasSubstr;
+
+// Whether drun's own agents would have a token.
+class RelayTest : public testing::TestWithParam<bool> {
+ protected:
+  RelayTest() { begin(); }
+
+  // The workers' store of a job.
+  struct Store {
+    explicit Store(const std::shared_ptr<const secure::TlsContext>& tls) : server(options(tls)) {
+      endpoint = server.add_listener({"127.0.0.1", 0}, Table::Workers).value();
+      serving.emplace(server);
+    }
+    static ServerOptions options(const std::shared_ptr<const secure::TlsContext>& tls) {
+      ServerOptions options;
+      options.tls = tls;
+      options.workers_need_token = true;
+      return options;
+    }
+    Server server;
+    Endpoint endpoint;
+    std::optional<test::Serving> serving;
+  };
+
+  RelayOptions options() const {
+    RelayOptions options;
+    options.tls = tls_;
+    return options;
+  }
+  void begin() { begin(options(), store_.endpoint); }
+  void begin(RelayOptions options, const Endpoint& store) {
+    relay_.emplace(std::move(options));
+    place_ = relay_->begin(store).value();
+  }
+  Result<Client> client() { return Client::connect(place_, kPatience); }
+
+  const std::shared_ptr<const secure::TlsContext> tls_ =
+      GetParam() ? test::tls_of(test::kToken) : nullptr;
+  Store store_{tls_};
+  std::optional<Relay> relay_;
+  Endpoint place_;
+};
+
+TEST_P(RelayTest, EveryCallGivesTheSame) {
+  EXPECT_EQ(place_.host, "127.0.0.1");
+  test::make_every_call([&] { return client(); }, test::StoreAge::Drun);
+}
+
+TEST_P(RelayTest, OldClientsAreServed) {
+  TcpStoreConnection old(place_, TcpStoreVersion::Torch1_13);
+  EXPECT_EQ(old.add("n", 2), 2);
+  EXPECT_EQ(old.add("n", 2), 4);
+}
+
+TEST_P(RelayTest, ClientsMeetInOneStore) {
+  auto waiting = std::async(std::launch::async, [&] { return client()->get("k", kPatience); });
+  ASSERT_TRUE(client()->set("k", "v"));
+  EXPECT_EQ(waiting.get().value(), "v");
+}
+
+TEST_P(RelayTest, TakesManyClients) {
+  constexpr int kClients = 300;
+  std::vector<Client> clients;
+  for (int i = 0; i < kClients; ++i)
+    clients.push_back(client().value());
+  for (int i = 0; i < kClients; ++i)
+    EXPECT_EQ(clients[static_cast<std::size_t>(i)].add("n", 1).value(), i + 1);
+}
+
+TEST_P(RelayTest, LargeValuesPassBothWays) {
+  auto one = client().value();
+  std::string large(30 << 20, '\0');
+  for (std::size_t i = 0; i < large.size(); ++i)
+    large[i] = static_cast<char>(i * 7 + (i >> 8U));
+  ASSERT_TRUE(one.set("large", large));
+  EXPECT_TRUE(one.get("large").value() == large);
+}
+
+// Neither holds up the others.
+TEST_P(RelayTest, WhoReadsNothingIsWaitedForAlone) {
+  auto one = client().value();
+  ASSERT_TRUE(one.set("large", std::string(8 << 20, 'x')));
+  ASSERT_TRUE(one.check({"large"}).value());
+  TcpStoreConnection slow(place_);
+  for (int i = 0; i < 3; ++i)
+    slow.send(test::get_request("/large"));
+  for (int i = 0; i < 100; ++i)
+    EXPECT_EQ(one.add("n", 1).value(), i + 1);
+  for (int i = 0; i < 3; ++i)
+    EXPECT_EQ(slow.receive_vector().size(), std::size_t{8} << 20U);
+}
+
+TEST_P(RelayTest, WhatAClientSaysLastArrives) {
+  TcpStoreConnection leaves(place_);
+  leaves.set("/k", "last words");
+  ASSERT_EQ(::shutdown(leaves.fd(), SHUT_WR), 0);
+  EXPECT_TRUE(leaves.is_closed_by_peer());
+  EXPECT_EQ(client()->get("k", kPatience).value(), "last words");
+}
+
+TEST_P(RelayTest, TheEndOfTheStoreEndsTheClients) {
+  auto ending = std::make_unique<Store>(tls_);
+  begin(options(), ending->endpoint);
+  TcpStoreConnection open(place_);
+  EXPECT_EQ(open.add("n", 1), 1);
+  ending.reset();
+  EXPECT_TRUE(open.is_closed_by_peer());
+}
+
+TEST_P(RelayTest, AResetOfTheStoreEndsTheClients) {
+  TcpStoreConnection open(place_);
+  EXPECT_EQ(open.add("n", 1), 1);
+  ASSERT_TRUE(store_.server.reset_worker_table());
+  EXPECT_TRUE(open.is_closed_by_peer());
+  EXPECT_EQ(client()->add("n", 1).value(), 1);
+}
+
+TEST_P(RelayTest, ANewPlaceEndsTheClientsOfTheOneBefore) {
+  TcpStoreConnection open(place_);
+  EXPECT_EQ(open.add("n", 1), 1);
+  Store next(tls_);
+  const Endpoint before = std::exchange(place_, relay_->begin(next.endpoint).value());
+  EXPECT_NE(place_.port, before.port);
+  EXPECT_TRUE(open.is_closed_by_peer());
+  EXPECT_TRUE(test::eventually([&] { return !RawConnection(before).connected(); }));
+  EXPECT_EQ(client()->add("n", 1).value(), 1) << "the other store's";
+}
+
+TEST_P(RelayTest, TheControlProtocolIsNotForClients) {
+  std::string opening;
+  control::encode_opening(opening);
+  RawConnection curious(place_);
+  for (const char byte : opening)
+    if (!curious.send({&byte, 1})) break;
+  EXPECT_EQ(curious.receive(1), "");
+  EXPECT_TRUE(curious.is_closed_by_peer());
+}
+
+TEST_P(RelayTest, ProcessesOfOtherUsersAreNotServed) {
+  RelayOptions others = options();
+  others.user = ::geteuid() + 1;
+  testing::internal::CaptureStderr();
+  begin(std::move(others), store_.endpoint);
+  for (int i = 0; i < 3; ++i) {
+    TcpStoreConnection stranger(place_);
+    EXPECT_TRUE(stranger.is_closed_by_peer());
+  }
+  relay_.reset();
+  const std::string said = testing::internal::GetCapturedStderr();
+  EXPECT_THAT(said, HasSubstr("a process of user " + std::to_string(::geteuid()) +
+                              " wanted to connect to the workers' store"));
+  EXPECT_EQ(said.find("wanted"), said.rfind("wanted")) << said;
+}
+
+// As with a client that connects by itself.
+TEST_P(RelayTest, WaitsForAStoreThatCannotBeReachedYet) {
+  auto bound = bind_endpoint({"127.0.0.1", 0}).value();
+  const Endpoint late = local_endpoint(bound.front().get()).value();
+  begin(options(), late);
+  auto waiting = std::async(std::launch::async, [&] { return client()->add("n", 1); });
+  Server server(Store::options(tls_));
+  ASSERT_TRUE(server.adopt_listener(bound.front().release(), Table::Workers));
+  const test::Serving serving(server);
+  EXPECT_EQ(waiting.get().value(), 1);
+}
+
+TEST_P(RelayTest, GivesUpAStoreThatCannotBeReached) {
+  auto bound = bind_endpoint({"127.0.0.1", 0}).value();
+  RelayOptions impatient = options();
+  impatient.patience = 1ms;
+  testing::internal::CaptureStderr();
+  begin(std::move(impatient), local_endpoint(bound.front().get()).value());
+  TcpStoreConnection waiting(place_);
+  EXPECT_TRUE(waiting.is_closed_by_peer());
+  relay_.reset();
+  EXPECT_THAT(testing::internal::GetCapturedStderr(), HasSubstr("Connection refused"));
+}
+
+TEST_P(RelayTest, MoreThanThereIsRoomForWait) {
+  RelayOptions small = options();
+  small.clients = 2;
+  begin(std::move(small), store_.endpoint);
+  std::vector<std::unique_ptr<TcpStoreConnection>> open;
+  for (int i = 0; i < 3; ++i)
+    open.push_back(std::make_unique<TcpStoreConnection>(place_));
+  EXPECT_EQ(open[0]->add("n", 1), 1);
+  EXPECT_EQ(open[1]->add("n", 1), 2);
+  EXPECT_FALSE(open[2]->readable(20ms));
+  open[0].reset();
+  EXPECT_EQ(open[2]->add("n", 1), 3);
+}
+
+INSTANTIATE_TEST_SUITE_P(Tokens, RelayTest, testing::Bool(),
+                         [](const auto& chosen) { return chosen.param ? "With" : "Without"; });
+
+// What the token is for.
+TEST(RelayOfAJobTest, TheStoreItselfIsClosedToStrangers) {
+  const auto tls = test::tls_of(test::kToken);
+  for (const bool closed : {true, false}) {
+    ServerOptions options;
+    options.tls = tls;
+    options.workers_need_token = closed;
+    Server server(options);
+    const Endpoint endpoint = server.add_listener({"127.0.0.1", 0}, Table::Workers).value();
+    const test::Serving serving(server);
+    TcpStoreConnection stranger(endpoint);
+    if (closed)
+      EXPECT_TRUE(stranger.is_closed_by_peer());
+    else
+      EXPECT_EQ(stranger.add("/n", 1), 1);
+    ClientOptions with_token;
+    with_token.tls = tls;
+    auto relay = Client::connect(endpoint, kPatience, with_token);
+    ASSERT_TRUE(relay) << relay.error().what();
+    EXPECT_EQ(relay->add("n", 1).value(), closed ? 1 : 2);
+  }
+}
+
+TEST(RelayOfAJobTest, OnTheWayNobodyReadsKeysAndValues) {
+  for (const bool secret : {false, true}) {
+    ServerOptions options;
+    options.tls = secret ? test::tls_of(test::kToken) : nullptr;
+    options.workers_need_token = true;
+    Server server(options);
+    const Endpoint endpoint = server.add_listener({"127.0.0.1", 0}, Table::Workers).value();
+    const test::Serving serving(server);
+    test::Eavesdropper ear(endpoint.port);
+    RelayOptions relayed;
+    relayed.tls = options.tls;
+    Relay relay(relayed);
+    auto client =
+        Client::connect(relay.begin(parse_endpoint(ear.endpoint(), 0).value()).value(), kPatience);
+    ASSERT_TRUE(client && client->set("the-key", "the-value"));
+    EXPECT_EQ(client->get("the-key").value(), "the-value");
+    const std::string& heard = ear.heard();
+    EXPECT_GT(heard.size(), 50U);
+    for (const std::string text : {"the-key", "the-value", test::kToken.c_str()}) {
+      if (secret || text == test::kToken)
+        EXPECT_THAT(heard, testing::Not(HasSubstr(text)));
+      else
+        EXPECT_THAT(heard, HasSubstr(text)) << "it is there to be heard";
+    }
+  }
+}
+
+TEST(RelayOfAJobTest, AStoreWithAnotherTokenIsNamedOnce) {
+  ServerOptions options;
+  options.tls = test::tls_of(test::kOtherToken);
+  options.workers_need_token = true;
+  Server server(options);
+  const Endpoint endpoint = server.add_listener({"127.0.0.1", 0}, Table::Workers).value();
+  const test::Serving serving(server);
+  RelayOptions relayed;
+  relayed.tls = test::tls_of(test::kToken);
+  testing::internal::CaptureStderr();
+  {
+    Relay relay(relayed);
+    TcpStoreConnection client(relay.begin(endpoint).value());
+    EXPECT_TRUE(client.is_closed_by_peer());
+  }
+  EXPECT_THAT(testing::internal::GetCapturedStderr(), HasSubstr("does not know this token"));
+}
+
+}  // namespace
+}  // namespace drun::store
