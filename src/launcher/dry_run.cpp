@@ -25,7 +25,7 @@ constexpr const char* kFreshId = "<a fresh one>";
 
 // MASTER_PORT is where the nodes meet.
 bool shares_endpoint(const Options& options) {
-  return options.backend == Backend::Static && options.worker_store == WorkerStore::Agent;
+  return options.backend == Backend::Static && options.worker_store != WorkerStore::Rank0;
 }
 
 // What is known before the nodes have met, supposing that all run the same command line.
@@ -45,6 +45,7 @@ struct Plan {
                                 : options.endpoint.host;
     result.master_port =
         shares_endpoint(options) ? options.endpoint.port : options.master_port.value_or(0);
+    if (options.worker_store == WorkerStore::Local) result.store_here = {"127.0.0.1", 0};
     return result;
   }
 };
@@ -75,7 +76,10 @@ std::string between(int low, int high, int step) {
 Undecided undecided_of(const Options& options, const Plan& plan) {
   Undecided result;
   const int workers = options.nproc_per_node;
-  if (!options.master_port && !shares_endpoint(options)) {
+  const bool relays = options.worker_store == WorkerStore::Local;
+  if (relays) {
+    result["MASTER_PORT"] = "<a free port of the worker's own node>";
+  } else if (!options.master_port && !shares_endpoint(options)) {
     result["MASTER_PORT"] = "<a free port of node 0>";
   }
   if (plan.elastic) {
@@ -86,7 +90,7 @@ Undecided undecided_of(const Options& options, const Plan& plan) {
   }
   const bool at_a_node = options.backend == Backend::C10d && options.endpoint.port != 0;
   if (at_a_node || options.backend == Backend::Etcd) {
-    result["MASTER_ADDR"] = "<address of node 0>";
+    result[relays ? "DRUN_MASTER_ADDR" : "MASTER_ADDR"] = "<address of node 0>";
   }
   if (plan.here.empty()) result["GROUP_RANK"] = "<node>";
   if (options.fresh_run_id) result["TORCHELASTIC_RUN_ID"] = kFreshId;

@@ -115,6 +115,7 @@ drun::Status use_token(drun::launcher::Options& options, GivenToken token) {
 
 int run(drun::launcher::Options& options, GivenToken token) {
   using namespace drun;
+  launcher::choose_worker_store(options, token || !options.token_file.empty());
   const bool elsewhere = options.start || !options.instead.empty();
   if (token && elsewhere && options.token_file.empty())
     return fail(options, kUsageError,

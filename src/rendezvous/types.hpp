@@ -13,6 +13,7 @@
 
 #include "base/exit_codes.hpp"
 #include "base/number_ranges.hpp"
+#include "drun/base/endpoint.hpp"
 
 namespace drun::rendezvous {
 
@@ -144,9 +145,17 @@ struct Assignment {
   std::string master_address;
   std::uint16_t master_port = 0;
   std::int64_t ends_ms = 0;  // as Config's: the earliest that any node of the round knows
+  // Where this node's workers reach what the master address and port are for the others. Never
+  // written: only this node knows it.
+  std::optional<Endpoint> store_here{};
 
   bool operator==(const Assignment&) const = default;
 };
+
+// Where this node's workers find the store of the round.
+[[nodiscard]] inline Endpoint store_of(const Assignment& place) {
+  return place.store_here.value_or(Endpoint{place.master_address, place.master_port});
+}
 
 using RankRange = NumberRange;
 

@@ -53,7 +53,7 @@ ARROWS = {
     "launcher/report": "base launcher/output launcher/process rendezvous",
     "launcher/workers": "base hang launcher/options launcher/output launcher/process launcher/report "
                         "rendezvous",
-    "launcher/backend": "base etcd launcher/options rendezvous store/client store/server",
+    "launcher/backend": "base etcd launcher/options rendezvous store/client store/relay store/server",
     "launcher/signals": "launcher/options launcher/process",
     "launcher/services": "base launcher/backend launcher/pmi launcher/workers rendezvous store/client",
     "launcher/telling": "base events launcher/backend launcher/event_sinks launcher/options launcher/output "

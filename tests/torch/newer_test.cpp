@@ -1,7 +1,7 @@
 // The PyTorch examples with torch 2.x, where scripts/torch-chroot has made a folder with it.
 // Debian's builds of it have no libuv: either rank 0's worker serves the store (what users of these
 // builds do), or the clients are told not to ask for libuv and use the agent's store as other
-// builds would.
+// builds would, directly or, of a job with a token, through the agents.
 #include <unistd.h>
 
 #include <string>
@@ -23,7 +23,7 @@ using testing::IsEmpty;
 constexpr milliseconds kTorchPatience{150'000};
 const std::string kSource = places::source();
 
-enum class Store { Rank0, Agent };
+enum class Store { Rank0, Agent, Local };
 
 class NewerTorchTest : public testing::TestWithParam<std::tuple<std::string, Store>> {
  protected:
@@ -55,6 +55,8 @@ class NewerTorchTest : public testing::TestWithParam<std::tuple<std::string, Sto
     for (const char* variable :
          {"USE_LIBUV=0", "GLOO_SOCKET_IFNAME=lo", "PYTHON_EXEC=/usr/bin/python3"})
       launch.environment.emplace_back(variable);
+    if (std::get<1>(GetParam()) == Store::Local)
+      launch.environment.emplace_back("DRUN_TOKEN=the-token-of-the-job-0123456789ab");
     launch.directory = kSource;
     for (const auto& part : {store, flags, wrapper, Arguments{kSource + "/" + script}, arguments})
       launch.argv.insert(launch.argv.end(), part.begin(), part.end());
@@ -109,10 +111,14 @@ TEST_P(NewerTorchTest, ARestartHasAFreshStore) {
 
 INSTANTIATE_TEST_SUITE_P(Releases, NewerTorchTest,
                          testing::Combine(testing::Values("trixie", "forky"),
-                                          testing::Values(Store::Rank0, Store::Agent)),
+                                          testing::Values(Store::Rank0, Store::Agent,
+                                                          Store::Local)),
                          [](const auto& chosen) {
-                           const bool rank0 = std::get<1>(chosen.param) == Store::Rank0;
-                           return std::get<0>(chosen.param) + (rank0 ? "Rank0Store" : "AgentStore");
+                           const Store store = std::get<1>(chosen.param);
+                           return std::get<0>(chosen.param) + (store == Store::Rank0 ? "Rank0Store"
+                                                               : store == Store::Agent
+                                                                   ? "AgentStore"
+                                                                   : "LocalStore");
                          });
 
 }  // namespace

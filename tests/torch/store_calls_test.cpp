@@ -1,4 +1,5 @@
-// Every call of real TCPStore clients gives with drun-store what it gives with torch's own server.
+// Every call of real TCPStore clients gives with drun-store, and through the relay of an agent,
+// what it gives with torch's own server.
 #include <unistd.h>
 
 #include <cstdlib>
@@ -30,6 +31,21 @@ void compare_with_torchs_server(const Arguments& command) {
     launch.directory = kSource;
     return DrunProcess(launch).finish(kTorchPatience);
   };
+  const auto run_relayed = [&] {
+    Launch launch;
+    launch.argv = Arguments{drun_path(),
+                            "--standalone",
+                            "--worker-store",
+                            "local",
+                            "sh",
+                            "-c",
+                            "exec \"$@\" \"$MASTER_ADDR:$MASTER_PORT\"",
+                            "sh"} +
+                  command;
+    launch.environment = {"DRUN_TOKEN=the-token-of-the-job-0123456789ab"};
+    launch.directory = kSource;
+    return DrunProcess(launch).finish(kTorchPatience);
+  };
   DrunProcess store(
       Launch{{places::program("drun-store"), "--bind", "127.0.0.1", "--port", "0"}, {}, {}});
   ASSERT_TRUE(store.wait_for_out("\n")) << store.err();
@@ -43,6 +59,9 @@ void compare_with_torchs_server(const Arguments& command) {
   EXPECT_THAT(ours, Contains("compare_set one two: b'two'"));
   EXPECT_THAT(ours.back(), StartsWith("num_keys in the end: "));
   EXPECT_EQ(store.err(), "") << "nobody was dropped";
+  const Finished relayed = run_relayed();
+  EXPECT_EQ(relayed.code, 0) << relayed.err;
+  EXPECT_EQ(split_lines(relayed.out), split_lines(with_torchs.out));
 }
 
 TEST(TorchStoreCallsTest, GiveTheSameAsWithTorchsServer) {

@@ -91,7 +91,7 @@ rendezvous::Config rendezvous_config(const Options& options, const NodeIdentity&
   if (options.max_nodes > 1 && options.local_node < 0) config.endpoint = meeting_place(options);
   config.endpoint_is_local = !config.endpoint.empty() && options.backend != Backend::Etcd &&
                              is_loopback_address(options.endpoint.host);
-  config.agreement["worker-store"] = options.worker_store == WorkerStore::Agent ? "agent" : "rank0";
+  config.agreement["worker-store"] = to_string(options.worker_store);
   // Who may begin a store, and in which order, must be known alike.
   if (!options.endpoints.empty()) config.agreement["rdzv-endpoint"] = meeting_place(options);
   // One number for all workers of the group.

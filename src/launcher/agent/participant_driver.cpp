@@ -175,9 +175,13 @@ void ParticipantDriver::perform(const rendezvous::PrepareWorkerStoreAction& acti
 }
 
 void ParticipantDriver::perform(const rendezvous::StartAction& action) {
+  rendezvous::Assignment place = action.assignment;
+  auto here = parts_.backend.relay_to({place.master_address, place.master_port});
+  if (!here) return stop_job(here.error().what(), kDrunFailed, Clock::now());
   parts_.status.workers_start();
-  parts_.events.round_begins(action.assignment);
-  parts_.workers.start(action.assignment);
+  parts_.events.round_begins(place);
+  place.store_here = std::move(*here);
+  parts_.workers.start(place);
 }
 
 void ParticipantDriver::perform(const rendezvous::RenewLeaseAction& action) {

@@ -117,6 +117,7 @@ void BackendLink::release() {
   asio::post(io_, [this] {
     lookouts_.end();
     drop_link();
+    worker_store_.end_relay();
     store_.end();
     successor_store_.end();
   });

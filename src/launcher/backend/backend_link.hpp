@@ -90,6 +90,10 @@ class BackendLink {
   void vote(const rendezvous::Vote& vote, const std::vector<rendezvous::Successor>& successors);
   // Makes ready what MASTER_PORT will name when this node has group rank 0.
   [[nodiscard]] Result<std::uint16_t> prepare_worker_store() { return worker_store_.prepare(io_); }
+  // For a round with its store there: see WorkerStoreHost.
+  [[nodiscard]] Result<std::optional<Endpoint>> relay_to(const Endpoint& store) {
+    return worker_store_.relay_to(store);
+  }
   // The workers' store is served for the first client that comes; none has.
   [[nodiscard]] bool awaits_client() const { return store_.awaits_client(); }
   // Until the join timeout.

@@ -1,5 +1,7 @@
 #include "launcher/backend/backend_settings.hpp"
 
+#include <sys/resource.h>
+
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
@@ -97,9 +99,12 @@ SuccessionFsm::Limits succession_limits(const Options& options) {
 
 std::size_t descriptors_needed(const Options& options) {
   constexpr std::size_t kOwn = 38;
-  const std::size_t each =
-      2U + (options.output.tee.none() ? 0U : 2U) + (options.frameworks.mpi ? 1U : 0U);
-  return kOwn + each * static_cast<std::size_t>(options.nproc_per_node);
+  // Of a relay, with two connections of each worker, and as many to the store.
+  const bool relays = options.worker_store == WorkerStore::Local;
+  constexpr std::size_t kRelay = 10;
+  const std::size_t each = 2U + (options.output.tee.none() ? 0U : 2U) +
+                           (options.frameworks.mpi ? 1U : 0U) + (relays ? 4U : 0U);
+  return kOwn + (relays ? kRelay : 0U) + each * static_cast<std::size_t>(options.nproc_per_node);
 }
 
 store::ServerOptions server_options(const Options& options, bool successor) {
@@ -112,6 +117,18 @@ store::ServerOptions server_options(const Options& options, bool successor) {
   result.job = rendezvous::Keys(options.run_id).prefix;
   if (!successor) result.listening = listening(options);
   result.tls = options.tls;
+  result.workers_need_token = options.worker_store == WorkerStore::Local;
+  return result;
+}
+
+store::RelayOptions relay_options(const Options& options) {
+  store::RelayOptions result;
+  result.tls = options.tls;
+  rlimit open{};
+  if (::getrlimit(RLIMIT_NOFILE, &open) != 0 || open.rlim_cur == RLIM_INFINITY) return result;
+  const std::size_t spare = 2 * descriptors_needed(options) + kGuests;
+  const std::size_t left = open.rlim_cur - std::min<std::size_t>(spare, open.rlim_cur / 2);
+  result.clients = std::max<std::size_t>(left / 4, 1);  // each has two
   return result;
 }
 

@@ -11,6 +11,7 @@
 #include "etcd/etcd_options.hpp"
 #include "launcher/backend/succession_fsm.hpp"
 #include "launcher/options/options.hpp"
+#include "store/relay/relay.hpp"
 
 namespace drun::launcher {
 
@@ -40,6 +41,10 @@ namespace drun::launcher {
 
 // For a store that this agent serves: the first one, or one that is to succeed another.
 [[nodiscard]] store::ServerOptions server_options(const Options& options, bool successor);
+
+// For a relay of this node's workers. The descriptors that a process may have leave room for the
+// agent, and as much again for a store that it hosts.
+[[nodiscard]] store::RelayOptions relay_options(const Options& options);
 
 // For the store of --local-nodes, which is in the agents' parent.
 [[nodiscard]] store::ServerOptions parents_server_options(const Options& options);

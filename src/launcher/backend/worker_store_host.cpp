@@ -4,6 +4,7 @@
 
 #include "base/fd_limit.hpp"
 #include "base/log.hpp"
+#include "launcher/backend/backend_settings.hpp"
 #include "launcher/backend/free_port.hpp"
 #include "launcher/backend/port_holder.hpp"
 
@@ -34,7 +35,7 @@ Status WorkerStoreHost::bind(const std::string& address) {
 }
 
 Result<std::uint16_t> WorkerStoreHost::prepare(asio::io_context& io) {
-  if (options_.worker_store == WorkerStore::Agent) {
+  if (options_.worker_store != WorkerStore::Rank0) {
     const auto reset = store_.reset_worker_store();
     if (!reset) return reset.error();
     store_.start_serving_on_demand(io);
@@ -44,6 +45,18 @@ Result<std::uint16_t> WorkerStoreHost::prepare(asio::io_context& io) {
   const auto free = hold_free_port();
   if (!free) return free.error();
   return free->port;
+}
+
+Result<std::optional<Endpoint>> WorkerStoreHost::relay_to(const Endpoint& store) {
+  if (options_.worker_store != WorkerStore::Local) return std::optional<Endpoint>();
+  if (!relay_) relay_.emplace(relay_options(options_));
+  auto place = relay_->begin(store);
+  if (!place)
+    return Error(place.error().code(), place.error().what() +
+                                           fd_limit_advice(place.error().code()) +
+                                           "; it was to be this node's port of the "
+                                           "workers' store");
+  return std::optional(*std::move(place));
 }
 
 }  // namespace drun::launcher

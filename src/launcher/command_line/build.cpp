@@ -69,7 +69,10 @@ void build_job(const cli::GivenFlags& flags, const Host& host, Options& options)
     }
   }
   if (const cli::Setting* setting = flags.find("worker-store")) {
-    options.worker_store = parse_choice(*setting) == 0 ? WorkerStore::Agent : WorkerStore::Rank0;
+    using enum WorkerStore;
+    constexpr WorkerStore kStores[] = {Agent, Local, Rank0};
+    options.worker_store = kStores[parse_choice(*setting)];
+    options.worker_store_chosen = true;
   }
 }
 
@@ -97,10 +100,18 @@ void build_frameworks(const cli::GivenFlags& flags, Options& options) {
   if (setting == nullptr) return;
   options.frameworks = parse_frameworks(*setting);
   if (options.frameworks.jax) {
-    if (flags.find("worker-store") != nullptr && options.worker_store == WorkerStore::Agent)
+    if (flags.find("worker-store") != nullptr && options.worker_store != WorkerStore::Rank0)
       refuse(*setting, "JAX's coordinator needs MASTER_PORT: use --worker-store rank0");
     options.worker_store = WorkerStore::Rank0;
+    options.worker_store_chosen = true;
   }
+}
+
+// The other groups read a group's MASTER_ADDR and MASTER_PORT, and come there.
+void check_worker_store(const cli::GivenFlags& flags, const Options& options) {
+  if (options.replica_groups > 0 && options.worker_store == WorkerStore::Local)
+    refuse(*flags.find("worker-store"),
+           "other replica groups could not reach the store: use --worker-store agent");
 }
 
 void check_frameworks(const cli::GivenFlags& flags, const Options& options) {
@@ -368,6 +379,7 @@ Options build_options(const BuildInput& given) {
   build_leaving(given.flags, options);
   build_preflight(given.flags, options);
   build_command(given, options);
+  check_worker_store(given.flags, options);
   check_frameworks(given.flags, options);
   check_dash_n(given.flags, options);
   check_stdin(given.flags, options);

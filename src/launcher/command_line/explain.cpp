@@ -132,7 +132,8 @@ std::string explain_text(const cli::GivenFlags& flags, const Options& options) {
       options.node_rank_is_wish && options.node_rank ? "any, " + rank + " if it is free" : rank);
   if (options.rank_order == rendezvous::RankOrder::Topology)
     add("in the network", options.network.empty() ? "nobody knows where" : options.network);
-  add("workers' store", options.worker_store == WorkerStore::Agent ? "agent" : "rank0");
+  const bool with_token = !options.worker_store_chosen && options.replica_groups == 0;
+  add("workers' store", with_token ? "agent; with a token local" : to_string(options.worker_store));
   add("on SIGTERM", options.leave_on_sigterm ? "leave" : "stop");
   add("join timeout", milliseconds_text(conf.join_timeout));
   add("last call timeout", milliseconds_text(conf.last_call_timeout));

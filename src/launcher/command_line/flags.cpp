@@ -108,8 +108,8 @@ constexpr std::array kFlags{
          "static: the port at --master-addr (29500); otherwise the workers' MASTER_PORT"},
     Flag{"local-addr", 0, "ADDRESS", "", kTorch, kRendezvousGroup, "",
          "how the other nodes reach this one: an address, a name or an interface"},
-    Flag{"worker-store", 0, "agent|rank0", "agent", kDrun, kRendezvousGroup, "agent rank0",
-         "who serves MASTER_PORT: drun, or the worker of rank 0"},
+    Flag{"worker-store", 0, "agent|local|rank0", "", kDrun, kRendezvousGroup, "agent local rank0",
+         "who serves MASTER_PORT: agent: drun at rank 0; local (with a token): drun on each node; rank0: its worker"},
 
     Flag{"framework", 0, "NAMES", "", kDrun, kProgram, ",jax mpi oneccl tensorflow",
          "set what programs of these expect: jax, mpi (of MPICH's family), oneccl, tensorflow"},

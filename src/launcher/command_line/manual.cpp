@@ -26,7 +26,7 @@ constexpr std::array<std::pair<std::string_view, std::string_view>, 10> kExitCod
     {"128+n", "drun was told by signal n to stop the job, or to leave it."},
 }};
 
-constexpr std::array<std::pair<std::string_view, std::string_view>, 24> kWorkerVariables{{
+constexpr std::array<std::pair<std::string_view, std::string_view>, 25> kWorkerVariables{{
     {"RANK, WORLD_SIZE", "this worker's rank and the number of workers of the job"},
     {"LOCAL_RANK, LOCAL_WORLD_SIZE", "the same on this node"},
     {"GROUP_RANK, GROUP_WORLD_SIZE", "this node's rank and the number of nodes"},
@@ -34,6 +34,9 @@ constexpr std::array<std::pair<std::string_view, std::string_view>, 24> kWorkerV
     {"MASTER_ADDR, MASTER_PORT", "where the workers' store is"},
     {"TORCHELASTIC_RESTART_COUNT, TORCHELASTIC_MAX_RESTARTS", "restarts so far, and allowed"},
     {"TORCHELASTIC_RUN_ID", "the job's id"},
+    {"DRUN_MASTER_ADDR",
+     "--worker-store local: the address of the node of rank 0, where a program may "
+     "open a port of its own"},
     {"DRUN_ROUND", "number of this start of all workers, from 1"},
     {"NODE_RANK, CROSS_RANK, CROSS_SIZE", "this node's rank, and the number of nodes, once more"},
     {"REPLICA_GROUP_ID, NUM_REPLICA_GROUPS", "with --replica-groups: this group, and how many"},

@@ -25,7 +25,9 @@
 namespace drun::launcher {
 
 enum class Backend { Standalone, C10d, Static, Etcd };
-enum class WorkerStore { Agent, Rank0 };
+// Who serves MASTER_PORT: the agent of rank 0 all workers; its worker of rank 0; or the agent of
+// each node its own workers, as a relay to the first.
+enum class WorkerStore { Agent, Rank0, Local };
 // What becomes of a node whose facts differ from the others'.
 enum class Preflight { Off, Warn, Strict };
 
@@ -109,9 +111,10 @@ struct JobShape {
   bool fresh_run_id = false;  // made up for this job; nobody asked for it
   std::string role = "default";
   WorkerStore worker_store = WorkerStore::Agent;
-  int local_nodes = 0;     // > 0: this many agents on this machine
-  int local_node = -1;     // >= 0: this agent is one of them, counted from 0
-  int replica_groups = 0;  // > 0: the job is so many worlds, each as the rest says
+  bool worker_store_chosen = false;  // false: with a token it is Local
+  int local_nodes = 0;               // > 0: this many agents on this machine
+  int local_node = -1;               // >= 0: this agent is one of them, counted from 0
+  int replica_groups = 0;            // > 0: the job is so many worlds, each as the rest says
   int replica_group = -1;  // this drun's, counted from 0; -1: it starts them all, on this machine
 };
 
@@ -286,6 +289,17 @@ struct Options : WorkerSpec, MeetingChoices {
 
 [[nodiscard]] inline bool has_status_page(const Options& options) {
   return options.status_endpoint || !options.status_socket.empty();
+}
+
+// With a token the workers' store is closed to strangers, unless somebody wants it otherwise. Other
+// replica groups are no strangers, and reach it by itself.
+inline void choose_worker_store(Options& options, bool has_token) {
+  if (has_token && !options.worker_store_chosen && options.replica_groups == 0)
+    options.worker_store = WorkerStore::Local;
+}
+
+[[nodiscard]] inline std::string to_string(WorkerStore store) {
+  return store == WorkerStore::Agent ? "agent" : store == WorkerStore::Rank0 ? "rank0" : "local";
 }
 
 // The job can change its size: it goes on without a node, as long as the fewest are left.

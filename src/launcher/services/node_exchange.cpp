@@ -28,7 +28,7 @@ class NodeExchange::Impl : public std::enable_shared_from_this<Impl> {
   Impl(asio::io_context& io, const rendezvous::Assignment& assignment, std::string kind,
        std::string purpose)
       : io_(io),
-        place_{assignment.master_address, assignment.master_port},
+        place_(rendezvous::store_of(assignment)),
         keys_{std::move(kind), assignment.group_rank, assignment.group_world_size},
         purpose_(std::move(purpose)),
         retry_(io) {}

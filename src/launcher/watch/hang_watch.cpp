@@ -101,7 +101,7 @@ void HangWatch::look() {
   const auto before = std::make_shared<const hang::NodeLook>(judge_->last());
   desk_->ask<hang::NodeLook>(
       kLookLimit,
-      [ranks = std::move(ranks), before, port = group_.assignment().master_port,
+      [ranks = std::move(ranks), before, port = rendezvous::store_of(group_.assignment()).port,
        disturbed = disturbed_] { return hang::look_at(ranks, *before, port, disturbed); },
       [this, again, holds = holds_](Result<hang::NodeLook> looked) {
         if (holds != holds_) return timer_.set(Clock::now() + again);

@@ -32,7 +32,8 @@ std::string_view variable_of(std::string_view entry) {
 // The variables that are the same for every worker of this node.
 std::vector<std::string> alike(const WorkerSpec& spec, const rendezvous::Assignment& assignment,
                                const FrameworkVariables& known) {
-  const bool agent_store = spec.worker_store == WorkerStore::Agent;
+  const bool agent_store = spec.worker_store != WorkerStore::Rank0;
+  const Endpoint store = store_of(assignment);
   std::vector<std::string> result{
       entry("GROUP_RANK", assignment.group_rank),
       entry("ROLE_NAME", spec.role),
@@ -40,8 +41,8 @@ std::vector<std::string> alike(const WorkerSpec& spec, const rendezvous::Assignm
       entry("WORLD_SIZE", assignment.world_size),
       entry("GROUP_WORLD_SIZE", assignment.group_world_size),
       entry("ROLE_WORLD_SIZE", assignment.role_world_size),
-      entry("MASTER_ADDR", assignment.master_address),
-      entry("MASTER_PORT", assignment.master_port),
+      entry("MASTER_ADDR", store.host),
+      entry("MASTER_PORT", store.port),
       entry("TORCHELASTIC_RESTART_COUNT", assignment.restart_count),
       entry("DRUN_ROUND", assignment.round),
       entry("TORCHELASTIC_MAX_RESTARTS", spec.max_restarts),
@@ -49,6 +50,8 @@ std::vector<std::string> alike(const WorkerSpec& spec, const rendezvous::Assignm
       entry("TORCHELASTIC_USE_AGENT_STORE", agent_store ? "True" : "False"),
       entry("TORCHELASTIC_SIGNALS_TO_HANDLE", spec.signals_to_handle_text),
   };
+  if (spec.worker_store == WorkerStore::Local)
+    result.push_back(entry("DRUN_MASTER_ADDR", assignment.master_address));
   if (assignment.ends_ms != 0)
     result.push_back(entry("DRUN_JOB_END_TIME", std::to_string(assignment.ends_ms / 1'000)));
   if (!environment_variable(spec.inherited, "TORCH_NCCL_ASYNC_ERROR_HANDLING")) {

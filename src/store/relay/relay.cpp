@@ -107,7 +107,8 @@ class RelayPlace : public std::enable_shared_from_this<RelayPlace> {
 
   [[nodiscard]] bool may_come(int socket) {
     const auto owner = shared_.owners.of_peer(socket);
-    if (owner && owner->user == options_.user) return true;
+    if (owner && owner->user == options_.user && (owner->user != 0 || is_really_roots(socket)))
+      return true;
     // One that has come and gone is nobody's any more.
     if (owner && owner->is_open)
       say("a process of user " + std::to_string(owner->user) +
@@ -115,6 +116,13 @@ class RelayPlace : public std::enable_shared_from_this<RelayPlace> {
               std::to_string(options_.user) + " may",
           "user " + std::to_string(owner->user));
     return false;
+  }
+
+  // Of a socket that nobody has any more the kernel may say that it is root's, as soon as it is
+  // closed. One that is open now was so when it was asked about before.
+  [[nodiscard]] bool is_really_roots(int socket) {
+    const auto owner = shared_.owners.of_peer(socket);
+    return owner && owner->is_open;
   }
 
   void add(FileDescriptor socket) {

@@ -11,6 +11,7 @@ namespace {
 
 using drun::test::expect_golden;
 using test::options_of;
+using ::testing::AllOf;
 using ::testing::HasSubstr;
 using ::testing::Not;
 
@@ -57,6 +58,21 @@ TEST(DryRunTest, RankZeroIsShownAPortThatItCanBind) {
   EXPECT_THAT(shown("--nnodes 2 --rdzv-endpoint h:1 --master-port 29501"),
               HasSubstr("  MASTER_PORT=29501\n"));
   EXPECT_THAT(shown("--standalone"), HasSubstr(free));
+}
+
+TEST(DryRunTest, WorkersAreShownTheirWayThroughTheirAgent) {
+  const auto shown = [](const std::string& flags) {
+    return dry_run(options_of("--worker-store local " + flags + " ./train"));
+  };
+  const std::string here =
+      "  MASTER_ADDR=127.0.0.1\n  MASTER_PORT=<a free port of the worker's own node>\n";
+  EXPECT_THAT(shown("--standalone"), HasSubstr(here));
+  const std::string two = shown("--nnodes 2 --node-rank 0 --master-addr h --master-port 29501");
+  EXPECT_THAT(two, HasSubstr("meet at:  h:29501 (static)\n"));
+  EXPECT_THAT(two, HasSubstr(here));
+  EXPECT_THAT(two, HasSubstr("  DRUN_MASTER_ADDR=h\n"));
+  EXPECT_THAT(shown("--nnodes 2 --rdzv-endpoint h:1 --master-port 29501"),
+              AllOf(HasSubstr(here), HasSubstr("  DRUN_MASTER_ADDR=<address of node 0>\n")));
 }
 
 TEST(DryRunTest, AnElasticNodeShowsWhatTheRendezvousWillDecide) {

@@ -53,6 +53,31 @@ TEST_F(WorkerStoreHostTest, LeavesThePortToTheWorkerOfRank0) {
   EXPECT_EQ(host_.prepare(io_).value(), 29500);
 }
 
+TEST_F(WorkerStoreHostTest, LeadsTheWorkersOfThisNodeToTheStoreOfTheRound) {
+  options_.worker_store = WorkerStore::Local;
+  ASSERT_TRUE(host_.bind("127.0.0.1"));
+  EXPECT_EQ(host_.prepare(io_).value(), host_.place().port);
+  store_.start_serving();
+  const auto first = host_.relay_to(host_.place()).value();
+  ASSERT_TRUE(first);
+  EXPECT_EQ(first->host, "127.0.0.1");
+  EXPECT_NE(first->port, host_.place().port);
+  auto client = store::Client::connect(*first, 60s);
+  ASSERT_TRUE(client && client->set("k", "v"));
+  EXPECT_EQ(client->get("k").value(), "v");
+  const auto second = host_.relay_to(host_.place()).value();
+  EXPECT_NE(second->port, first->port);
+  EXPECT_FALSE(client->get("k")) << "it is another round's";
+  EXPECT_EQ(store::Client::connect(*second, 60s)->get("k").value(), "v");
+}
+
+TEST_F(WorkerStoreHostTest, WorkersReachOtherStoresByThemselves) {
+  for (const auto store : {WorkerStore::Agent, WorkerStore::Rank0}) {
+    options_.worker_store = store;
+    EXPECT_EQ(host_.relay_to({"10.0.0.7", 1}).value(), std::nullopt);
+  }
+}
+
 TEST_F(WorkerStoreHostTest, SharesThePortOfAStaticJobsStore) {
   options_.backend = Backend::Static;
   const auto bound = store_.bind_rendezvous({"127.0.0.1", 0}, true);

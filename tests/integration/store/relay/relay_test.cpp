@@ -3,6 +3,8 @@
 
 #include <netinet/in.h>
 #include <sys/socket.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include <chrono>
 #include <cstddef>
@@ -187,6 +189,29 @@ TEST_P(RelayTest, ProcessesOfOtherUsersAreNotServed) {
   EXPECT_THAT(said, HasSubstr("a process of user " + std::to_string(::geteuid()) +
                               " wanted to connect to the workers' store"));
   EXPECT_EQ(said.find("wanted"), said.rfind("wanted")) << said;
+}
+
+// The kernel may say that what nobody has any more is root's.
+TEST_P(RelayTest, AnotherUserIsNotTakenForRoot) {
+  if (::geteuid() != 0) GTEST_SKIP() << "becoming another user needs root";
+  constexpr uid_t kNobody = 65'534;
+  testing::internal::CaptureStderr();
+  const pid_t child = ::fork();
+  if (child == 0) {
+    bool served = ::setresuid(kNobody, kNobody, kNobody) != 0;
+    for (int i = 0; i < 50; ++i)
+      TcpStoreConnection(place_).set("/k", "leaves at once");
+    TcpStoreConnection stranger(place_);
+    stranger.set("/k", "stays");
+    served |= !stranger.is_closed_by_peer();
+    ::_exit(served ? 1 : 0);
+  }
+  int status = -1;
+  ASSERT_EQ(::waitpid(child, &status, 0), child);
+  EXPECT_EQ(status, 0);
+  EXPECT_FALSE(client()->check({"k"}).value());
+  EXPECT_THAT(testing::internal::GetCapturedStderr(),
+              HasSubstr("a process of user 65534 wanted to connect to the workers' store"));
 }
 
 // As with a client that connects by itself.

@@ -164,6 +164,18 @@ TEST(BackendSettingsTest, AllStoresOfAJobAskForTheSameQuorum) {
   }
 }
 
+TEST(BackendSettingsTest, ARelayIsTheOnlyWayToItsStoreAndHasDescriptorsOfItsOwn) {
+  Options options;
+  options.nproc_per_node = 8;
+  EXPECT_FALSE(server_options(options, false).workers_need_token);
+  const std::size_t direct = descriptors_needed(options);
+  options.worker_store = WorkerStore::Local;
+  EXPECT_TRUE(server_options(options, false).workers_need_token);
+  EXPECT_GE(descriptors_needed(options), direct + 4 * 8) << "two connections each, and their way";
+  EXPECT_GE(relay_options(options).clients, 1U);
+  EXPECT_EQ(relay_options(options).tls, options.tls);
+}
+
 TEST(BackendSettingsTest, TheOrderOfSeveralEndpointsIsPartOfWhoTheFoundersAre) {
   Options options;
   options.backend = Backend::C10d;

@@ -454,6 +454,8 @@ TEST(OptionValuesTest, WordsAreOneOfAFew) {
     EXPECT_EQ(build("--exit-code " + std::string(before)).exit_code, policy);
   }
   EXPECT_EQ(build("--worker-store rank0").worker_store, WorkerStore::Rank0);
+  EXPECT_EQ(build("--worker-store agent").worker_store, WorkerStore::Agent);
+  EXPECT_EQ(build("--worker-store local").worker_store, WorkerStore::Local);
   EXPECT_EQ(requested("--gpu-ids 0").binding, NumaBinding::None);
   EXPECT_EQ(requested("--numa-binding node").binding, NumaBinding::Node);
   EXPECT_EQ(requested("--numa-binding socket").binding, NumaBinding::Socket);
@@ -465,7 +467,7 @@ TEST(OptionValuesTest, WordsAreOneOfAFew) {
             "--exit-code-from 'first': expected first-failure, lowest-rank or highest");
   EXPECT_EQ(error_of("--exit-code x"),
             "--exit-code 'x': expected first-failure, lowest-rank or highest");
-  EXPECT_EQ(error_of("--worker-store x"), "--worker-store 'x': expected agent or rank0");
+  EXPECT_EQ(error_of("--worker-store x"), "--worker-store 'x': expected agent, local or rank0");
   EXPECT_EQ(error_of("--numa-binding x"),
             "--numa-binding 'x': expected node, socket, exclusive or core-complex");
 }
@@ -476,6 +478,27 @@ TEST(OptionValuesTest, TorchsVariableChoosesTheWorkersStore) {
   EXPECT_EQ(build("", {one}).worker_store, WorkerStore::Rank0);
   EXPECT_EQ(build("", {"TORCH_DISABLE_SHARE_RDZV_TCP_STORE=0"}).worker_store, WorkerStore::Agent);
   EXPECT_EQ(build("--worker-store agent", {one}).worker_store, WorkerStore::Agent);
+}
+
+TEST(OptionValuesTest, ATokenClosesTheWorkersStoreUnlessSomebodyWantsItOtherwise) {
+  const auto store = [](const std::string& line, bool has_token,
+                        std::vector<std::string> environment = {}) {
+    Options options = build(line, std::move(environment));
+    choose_worker_store(options, has_token);
+    return options.worker_store;
+  };
+  EXPECT_EQ(store("", true), WorkerStore::Local);
+  EXPECT_EQ(store("", false), WorkerStore::Agent);
+  EXPECT_EQ(store("--worker-store local", false), WorkerStore::Local);
+  EXPECT_EQ(store("--worker-store agent", true), WorkerStore::Agent);
+  EXPECT_EQ(store("--worker-store rank0", true), WorkerStore::Rank0);
+  EXPECT_EQ(store("", true, {"TORCH_DISABLE_SHARE_RDZV_TCP_STORE=1"}), WorkerStore::Rank0);
+  EXPECT_EQ(store("--framework jax", true), WorkerStore::Rank0);
+  EXPECT_EQ(store("--framework mpi", true), WorkerStore::Local);
+  EXPECT_EQ(store("--replica-groups 2", true), WorkerStore::Agent);
+  EXPECT_EQ(error_of("--replica-groups 2 --worker-store local"),
+            "--worker-store 'local': other replica groups could not reach the store: use "
+            "--worker-store agent");
 }
 
 TEST(OptionValuesTest, GpusAreChosenAmongTheVisibleOnes) {
@@ -647,8 +670,9 @@ TEST(ValuesTest, FrameworksMustAgreeAboutTheMasterPort) {
   const std::string two = " --nnodes 2 --rdzv-endpoint h";
   EXPECT_EQ(build("--framework jax").worker_store, WorkerStore::Rank0);
   EXPECT_EQ(build("--framework jax --worker-store rank0").worker_store, WorkerStore::Rank0);
-  EXPECT_THAT(error_of("--framework jax --worker-store agent"),
-              HasSubstr("JAX's coordinator needs MASTER_PORT: use --worker-store rank0"));
+  for (const std::string store : {"agent", "local"})
+    EXPECT_THAT(error_of("--framework jax --worker-store " + store),
+                HasSubstr("JAX's coordinator needs MASTER_PORT: use --worker-store rank0"));
   EXPECT_TRUE(build("--framework jax,mpi").frameworks.mpi);
   EXPECT_THAT(error_of("--framework tensorflow --worker-store rank0" + two),
               HasSubstr("tensorflow needs drun's store at MASTER_PORT"));

@@ -178,6 +178,23 @@ TEST(EnvironmentTest, TheWorkersStoreIsTheAgentsUnlessRank0ServesIt) {
               Contains("TORCHELASTIC_USE_AGENT_STORE=False"));
 }
 
+TEST(EnvironmentTest, WorkersThatReachTheStoreThroughTheirAgentKnowTheNodeOfRank0) {
+  rendezvous::Assignment place = assignment(0, 1, 1);
+  place.master_address = "10.0.0.7";
+  place.master_port = 4711;
+  place.store_here = Endpoint{"127.0.0.1", 4712};
+  const auto relayed = as_map(environment_of(options_of("--worker-store local p"), place, 0, ""));
+  EXPECT_EQ(relayed.at("MASTER_ADDR"), "127.0.0.1");
+  EXPECT_EQ(relayed.at("MASTER_PORT"), "4712");
+  EXPECT_EQ(relayed.at("DRUN_MASTER_ADDR"), "10.0.0.7");
+  EXPECT_EQ(relayed.at("TORCHELASTIC_USE_AGENT_STORE"), "True");
+  place.store_here.reset();
+  const auto direct = as_map(environment_of(options_of("p"), place, 0, ""));
+  EXPECT_EQ(direct.at("MASTER_ADDR"), "10.0.0.7");
+  EXPECT_EQ(direct.at("MASTER_PORT"), "4711");
+  EXPECT_FALSE(direct.contains("DRUN_MASTER_ADDR"));
+}
+
 TEST(EnvironmentTest, ChosenGpusAreWhatAllWorkersSee) {
   const Options options = options_of("--gpu-ids 2,0 p", {"CUDA_VISIBLE_DEVICES=1,2,3"});
   for (int local_rank = 0; local_rank < 2; ++local_rank) {
