@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cstddef>
 
 #include "base/split.hpp"
 #include "base/whole_number.hpp"
@@ -104,12 +105,18 @@ constexpr auto kCalls = std::to_array<KnownCall>({
 std::optional<SystemCall> system_call_in(std::string_view text) {
   const auto number = whole_number<long>(take_until(text, ' '));
   if (!number || *number < 0) return std::nullopt;
-  SystemCall call{*number, {}, std::nullopt};
+  SystemCall call{*number, {}, std::nullopt, {}};
   const auto* const found = std::find_if(kCalls.begin(), kCalls.end(),
                                          [&](const auto& each) { return each.number == *number; });
   if (found == kCalls.end()) return call;
   call.name = found->name;
-  const std::string_view first = take_until(text, ' ');
+  std::string_view first;
+  for (std::size_t i = 0; i < call.arguments.size(); ++i) {
+    const std::string_view word = take_until(text, ' ');
+    if (i == 0) first = word;
+    if (word.starts_with("0x"))
+      call.arguments[i] = whole_number<std::uint64_t>(word.substr(2), 16).value_or(0);
+  }
   if (found->of_file && first.starts_with("0x")) call.file = whole_number<int>(first.substr(2), 16);
   return call;
 }

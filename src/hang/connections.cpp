@@ -6,6 +6,7 @@
 #include <linux/rtnetlink.h>
 #include <linux/sock_diag.h>
 #include <linux/tcp.h>
+#include <linux/unix_diag.h>
 #include <sys/socket.h>
 
 #include <algorithm>
@@ -36,8 +37,14 @@ Question question_of(std::uint8_t family, std::uint16_t flags) {
   return question;
 }
 
+struct LocalQuestion {
+  nlmsghdr header{};
+  unix_diag_req request{};
+};
+
 // Invalid if the kernel takes no questions.
-FileDescriptor ask_kernel(const Question& question) {
+template <typename Asked>
+FileDescriptor ask_kernel(const Asked& question) {
   FileDescriptor socket(::socket(AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC, NETLINK_SOCK_DIAG));
   if (socket && ::send(socket.get(), &question, sizeof question, 0) != sizeof question)
     socket.reset();
@@ -87,34 +94,76 @@ std::uint64_t bytes_in(std::string_view attributes) {
   return 0;
 }
 
+// By inode; 0: it has none.
+std::uint64_t other_end_in(std::string_view attributes) {
+  while (attributes.size() >= sizeof(rtattr)) {
+    const auto header = copied<rtattr>(attributes);
+    const auto value = take_piece(attributes, std::size_t{header.rta_len}, sizeof header);
+    if (header.rta_type == UNIX_DIAG_PEER) return copied<std::uint32_t>(value);
+  }
+  return 0;
+}
+
+// Each message of the answer. False: the kernel does not tell, or not all.
+template <typename Asked, typename Visit>
+bool for_each_answer(const Asked& question, std::size_t least, Visit visit) {
+  const FileDescriptor socket = ask_kernel(question);
+  if (!socket) return false;
+  std::vector<char> buffer(64 * 1024);
+  for (;;) {
+    const ssize_t size = ::recv(socket.get(), buffer.data(), buffer.size(), 0);
+    if (size <= 0) return false;
+    std::string_view rest(buffer.data(), static_cast<std::size_t>(size));
+    while (rest.size() >= sizeof(nlmsghdr)) {
+      const auto header = copied<nlmsghdr>(rest);
+      const auto message = take_piece(rest, std::size_t{header.nlmsg_len}, sizeof header);
+      if (header.nlmsg_type == NLMSG_DONE) return true;
+      if (header.nlmsg_type == NLMSG_ERROR || message.size() < least) return false;
+      visit(message);
+    }
+  }
+}
+
+// "socket:[4711]"
+std::optional<std::uint64_t> inode_of(std::string_view file) {
+  constexpr std::string_view kSocket = "socket:[";
+  if (!file.starts_with(kSocket) || !file.ends_with(']')) return std::nullopt;
+  file.remove_prefix(kSocket.size());
+  file.remove_suffix(1);
+  return whole_number<std::uint64_t>(file);
+}
+
 }  // namespace
 
 void Connections::ask(std::uint8_t family) {
   Question question = question_of(family, NLM_F_DUMP);
   question.request.idiag_ext = 1U << (INET_DIAG_INFO - 1);
   question.request.idiag_states = kStates;
-  const FileDescriptor socket = ask_kernel(question);
-  if (!socket) return;
-  std::vector<char> buffer(64 * 1024);
-  for (;;) {
-    const ssize_t size = ::recv(socket.get(), buffer.data(), buffer.size(), 0);
-    if (size <= 0) return;
-    std::string_view rest(buffer.data(), static_cast<std::size_t>(size));
-    while (rest.size() >= sizeof(nlmsghdr)) {
-      const auto header = copied<nlmsghdr>(rest);
-      const auto message = take_piece(rest, std::size_t{header.nlmsg_len}, sizeof header);
-      if (header.nlmsg_type == NLMSG_DONE) {
-        known_ = true;
-        return;
-      }
-      if (header.nlmsg_type == NLMSG_ERROR || message.size() < sizeof(inet_diag_msg)) return;
-      const auto found = copied<inet_diag_msg>(message);
-      const bool counts = left_out_ == 0 || (ntohs(found.id.idiag_sport) != left_out_ &&
-                                             ntohs(found.id.idiag_dport) != left_out_);
-      const std::uint64_t bytes = counts ? bytes_in(message.substr(sizeof found)) : 0;
-      by_inode_[found.idiag_inode] = {bytes, address_of(found)};
-    }
-  }
+  known_ = for_each_answer(
+               question, sizeof(inet_diag_msg),
+               [this](std::string_view message) {
+                 const auto found = copied<inet_diag_msg>(message);
+                 const bool counts = left_out_ == 0 || (ntohs(found.id.idiag_sport) != left_out_ &&
+                                                        ntohs(found.id.idiag_dport) != left_out_);
+                 const std::uint64_t bytes = counts ? bytes_in(message.substr(sizeof found)) : 0;
+                 by_inode_[found.idiag_inode] = {bytes, address_of(found)};
+               }) ||
+           known_;
+}
+
+void Connections::ask_for_local_ones() {
+  if (std::exchange(asked_for_local_ones_, true)) return;
+  LocalQuestion question;
+  question.header.nlmsg_len = sizeof question;
+  question.header.nlmsg_type = SOCK_DIAG_BY_FAMILY;
+  question.header.nlmsg_flags = NLM_F_REQUEST | NLM_F_DUMP;
+  question.request.sdiag_family = AF_UNIX;
+  question.request.udiag_states = ~0U;
+  question.request.udiag_show = UDIAG_SHOW_PEER;
+  (void)for_each_answer(question, sizeof(unix_diag_msg), [this](std::string_view message) {
+    const auto found = copied<unix_diag_msg>(message);
+    other_ends_[found.udiag_ino] = other_end_in(message.substr(sizeof found));
+  });
 }
 
 void Connections::ask() {
@@ -124,11 +173,7 @@ void Connections::ask() {
 }
 
 const Connections::Connection* Connections::find(std::string_view file) {
-  constexpr std::string_view kSocket = "socket:[";
-  if (!file.starts_with(kSocket) || !file.ends_with(']')) return nullptr;
-  file.remove_prefix(kSocket.size());
-  file.remove_suffix(1);
-  const auto inode = whole_number<std::uint64_t>(file);
+  const auto inode = inode_of(file);
   if (!inode) return nullptr;
   ask();
   const auto known = by_inode_.find(*inode);
@@ -143,6 +188,20 @@ std::uint64_t Connections::bytes_of(std::string_view file) {
 std::string Connections::peer_of(std::string_view file) {
   const Connection* const found = find(file);
   return found == nullptr ? std::string() : found->peer;
+}
+
+bool Connections::is_connection(std::string_view file) {
+  const Connection* const found = find(file);
+  return found != nullptr && !found->peer.ends_with(":0");
+}
+
+std::string Connections::other_end_of(std::string_view file) {
+  const auto inode = inode_of(file);
+  if (!inode) return {};
+  ask_for_local_ones();
+  const auto known = other_ends_.find(*inode);
+  if (known == other_ends_.end() || known->second == 0) return {};
+  return "socket:[" + std::to_string(known->second) + "]";
 }
 
 bool Connections::known() {

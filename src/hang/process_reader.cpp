@@ -22,6 +22,7 @@
 #include "base/whole_number.hpp"
 #include "hang/connections.hpp"
 #include "hang/stillness.hpp"
+#include "hang/waiting_processes.hpp"
 
 namespace drun::hang {
 namespace {
@@ -223,14 +224,15 @@ bool awaits_file(pid_t pid, pid_t tid, char state, bool woke, const std::set<std
   constexpr std::array<long, 8> kUntilWritten{SYS_fsync,  SYS_fdatasync, SYS_sync,
                                               SYS_syncfs, SYS_msync,     SYS_sync_file_range,
                                               SYS_close,  SYS_exit_group};
-  const auto text = read_small_file(proc(pid) + "/task/" + std::to_string(tid) + "/syscall");
+  const std::string task = proc(pid) + "/task/" + std::to_string(tid);
+  const auto text = read_small_file(task + "/syscall");
   if (!text) return state == 'D';  // perhaps
   const auto call = system_call_in(*text);
   if (!call) return false;
   if (std::find(kUntilWritten.begin(), kUntilWritten.end(), call->number) != kUntilWritten.end())
     return true;
   if (!call->file) return false;
-  const std::string file = link_target(proc(pid) + "/fd/" + std::to_string(*call->file));
+  const std::string file = link_target(task + "/fd/" + std::to_string(*call->file));
   if ((call->number == SYS_write || call->number == SYS_writev) && own.contains(file)) return true;
   return woke &&
          (file.starts_with("pipe:[") || (file.starts_with('/') && !file.starts_with("/dev/")));
@@ -268,9 +270,10 @@ void add_files(RankLook& rank, Connections& connections, const std::string& own_
   std::uint64_t bytes = 0;
   for (const auto& [pid, process] : rank.processes) {
     about_to("look at the files of process " + std::to_string(pid));
-    if (link_target(proc(pid) + "/ns/net") != own_network)
-      rank.opaque = "it has a network of its own";
-    const std::string folder = proc(pid) + "/fd";
+    // Of a main thread that has ended the kernel shows no files; all threads have the same.
+    const std::string task = proc(pid) + "/task/" + std::to_string(first_thread(pid));
+    if (link_target(task + "/ns/net") != own_network) rank.opaque = "it has a network of its own";
+    const std::string folder = task + "/fd";
     const bool listed = for_each_name(folder, [&](std::string_view name) {
       const std::string file = link_target(folder + "/" + std::string(name));
       if (auto reason = opaque_by(file); !reason.empty()) rank.opaque = std::move(reason);

@@ -38,7 +38,8 @@ bool only_glanced(const ThreadLook& before, const ThreadLook& now, milliseconds 
   return used <= (times + 1) * kGlanceNs && used * 100 <= elapsed_ns * kGlancesPercent;
 }
 
-// Nullopt: all have slept.
+// Nullopt: all have slept. A main thread that has ended (Z) is as good as one that sleeps: the
+// others go on.
 std::optional<Finding> compare_threads(const ProcessLook& before, const ProcessLook& now,
                                        milliseconds elapsed) {
   for (const auto& [tid, thread] : *now.threads) {
@@ -51,9 +52,6 @@ std::optional<Finding> compare_threads(const ProcessLook& before, const ProcessL
     if (thread.awaits_file)
       return nobody_knows("thread " + std::to_string(tid) +
                           " waits for data on their way to or from a file");
-    // The others go on, but nobody sees which files and connections they have.
-    if (thread.state == 'Z')
-      return nobody_knows("the main thread " + std::to_string(tid) + " has ended");
     if (thread.state == 't')
       return nobody_knows("thread " + std::to_string(tid) + " is held by a debugger");
     if (!only_glanced(known->second, thread, elapsed))

@@ -40,6 +40,8 @@ void read(JsonReader& in, FailedRanks& group) {
 Json to_json(const HangClue& clue) {
   Json json = {{"alike", clue.alike}, {"others_ms", clue.others_within.count()}};
   if (clue.behind) json["behind"] = true;
+  if (clue.for_own_child) json["for_own_child"] = true;
+  if (clue.for_others) json["for_others"] = true;
   if (clue.step) json["step"] = *clue.step;
   return json;
 }
@@ -47,6 +49,8 @@ Json to_json(const HangClue& clue) {
 void read(JsonReader& in, HangClue& clue) {
   std::int64_t others_ms = 0;
   in.flag("behind", clue.behind);
+  in.flag("for_own_child", clue.for_own_child);
+  in.flag("for_others", clue.for_others);
   if (in.object("step") != nullptr)
     in.integer("step", clue.step.emplace(), std::numeric_limits<std::int64_t>::min(), kMaxInt64);
   in.integer("alike", clue.alike, 0, kMaxRanks);

@@ -50,7 +50,7 @@ const FailedRanks* rarest_other(const FailureSummary& failure, const Alike& alik
 
 bool is_nearer(const HangClue& a, const HangClue& b) {
   const auto place = [](const HangClue& clue) {
-    return std::tuple(!clue.behind, rarity(clue, clue.alike));
+    return std::tuple(!clue.behind, !clue.for_own_child, rarity(clue, clue.alike), clue.for_others);
   };
   return place(a) < place(b);
 }
@@ -68,8 +68,8 @@ std::size_t find_root(std::span<const FailureSummary* const> failures) {
   };
   const auto place = [&](const FailureSummary* each) {
     const HangClue& clue = each->clue;
-    return std::tuple(!each->hung, !clue.behind, all_tell_steps ? clue.step.value_or(0) : 0,
-                      rarest(each));
+    return std::tuple(!each->hung, !clue.behind, !clue.for_own_child,
+                      all_tell_steps ? clue.step.value_or(0) : 0, rarest(each), clue.for_others);
   };
   const auto root = std::min_element(
       failures.begin(), failures.end(),
@@ -78,7 +78,7 @@ std::size_t find_root(std::span<const FailureSummary* const> failures) {
 }
 
 void name_rarest(FailureSummary& root, std::span<const FailureSummary* const> failures) {
-  if (!root.hung || root.clue.behind || root.clue.step) return;
+  if (!root.hung || root.clue.behind || root.clue.for_own_child || root.clue.step) return;
   const FailedRanks* const rarest = rarest_other(root, count_alike(failures));
   if (rarest == nullptr) return;
   const FailedRanks named = *rarest;

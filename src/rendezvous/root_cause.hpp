@@ -13,9 +13,9 @@ namespace drun::rendezvous {
 
 // `failures` are one for each node, in the order of their arrival, and neither empty nor null. As a
 // rule it is the first. If that is of a rank that hangs, which node noticed it first says nothing:
-// then it is, of all that hang, one that is behind; else the one with the lowest step, if all tell
-// one; else one with a rank that hangs as the fewest ranks of all nodes do, because many wait for
-// one.
+// then it is, of all that hang, one that is behind; else one that waits for a process of its own;
+// else the one with the lowest step, if all tell one; else one with a rank that hangs as the fewest
+// ranks of all nodes do, because many wait for one, and rather one that waits for no other rank.
 [[nodiscard]] std::size_t find_root(std::span<const FailureSummary* const> failures);
 // Whether that rank is another than the one that its node has taken for the root cause, which could
 // not know what hangs on other nodes: then the two change places in `root`, one of `failures`.

@@ -183,6 +183,9 @@ struct HangClue {
   int alike = 0;  // so many ranks of its node, it included, hang for the same cause; 0: not known
   // Other nodes whose ranks hang with it say so within this time; zero: there are none.
   Milliseconds others_within{0};
+  // It waits for a process that it has started itself; or, rather, for another rank.
+  bool for_own_child = false;
+  bool for_others = false;
 
   bool operator==(const HangClue&) const = default;
 };

@@ -45,7 +45,7 @@ TEST(HangTimeoutTest, ProgramsThatHangAreFoundAndTheirPlaceIsNamed) {
   const std::vector<Case> cases = {{"pause", "waits in "},    {"lock", "waits in futex"},
                                    {"pipe", "waits in read"}, {"recv", "waits in recvfrom"},
                                    {"watchdogs", "in futex"}, {"child", "waits in "},
-                                   {"stopped", "waits in "}};
+                                   {"stopped", "waits in "},  {"without-main", "in recvfrom"}};
   std::list<DrunProcess> jobs;
   for (const Case& each : cases)
     jobs.emplace_back(watched() + Arguments{"--shutdown-timeout", "0"} + worker(each.kind));
@@ -132,6 +132,18 @@ TEST(HangTimeoutTest, AHangOfTwoNodesIsFoundByBoth) {
   EXPECT_THAT(job.err(), ContainsRegex("recvfrom .*rank 3"));
   // Its own node cannot know which of two is the odd one.
   EXPECT_THAT(job.err(), ContainsRegex("job failed: rank 3 .*recvfrom"));
+}
+
+// All others wait for it, on two nodes, and its first thread waits as theirs do.
+TEST(HangTimeoutTest, ARankWhoseDataLoaderHangsIsTheRootCause) {
+  for (const char* several : {"--nproc-per-node", "--local-nodes"}) {
+    DrunProcess job(watched() + Arguments{several, "2"} +
+                    shell("if [ $RANK = 1 ]; then exec \"$1\" loader; fi; exec \"$1\" recv"));
+    expect_end(job, 124);
+    EXPECT_THAT(job.err(), ContainsRegex("hangs: .*rank 1 waits in .* for its child process, which "
+                                         "waits in p"));
+    EXPECT_THAT(job.err(), ContainsRegex("job failed: rank 1 .*for its child process"));
+  }
 }
 
 TEST(HangTimeoutTest, ANodeThatGetsOnIsEnoughForAll) {

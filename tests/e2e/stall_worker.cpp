@@ -2,10 +2,12 @@
 //   stall_worker KIND [SECONDS]   a slow one ends with 0 after so long; one that hangs never ends
 #include <fcntl.h>
 #include <netinet/in.h>
+#include <poll.h>
 #include <signal.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -101,6 +103,21 @@ void read_a_pipe() {
   int ends[2];
   char byte = 0;
   if (::pipe(ends) == 0) (void)!::read(ends[0], &byte, 1);
+}
+
+// As a data loader of Python that brings nothing, beside a connection to others.
+void wait_for_a_loader() {
+  const auto others = tcp_pair();
+  int ends[2];
+  if (::pipe(ends) != 0) std::exit(70);
+  if (::fork() == 0) {
+    ::close(ends[0]);
+    ::pause();
+  }
+  ::close(ends[1]);
+  pollfd entry{ends[0], POLLIN, 0};
+  (void)::poll(&entry, 1, -1);
+  ::close(others[0]);
 }
 
 void send_bytes() {
@@ -215,6 +232,12 @@ const std::map<std::string, std::function<void()>>& kinds() {
       {"recv", receive_for_ever},
       {"watchdogs", wait_beside_watchdogs},
       {"stopped", [] { ::raise(SIGSTOP); }},
+      {"without-main",
+       [] {
+         std::thread(receive_for_ever).detach();
+         ::syscall(SYS_exit, 0);  // this thread alone
+       }},
+      {"loader", wait_for_a_loader},
       {"child", [] { in_child([] { ::pause(); }); }},
       {"sleeps", [] { std::this_thread::sleep_until(end_time); }},
       {"computes", [] { compute_for(end_time - Clock::now()); }},

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstddef>
 #include <map>
+#include <utility>
 
 #include "base/duration_text.hpp"
 #include "base/exit_codes.hpp"
@@ -46,8 +47,12 @@ std::string hang_text(const std::vector<WaitingRank>& ranks, const WorkerGroup& 
   std::vector<Group> groups;
   for (auto& [text, each] : by_place)
     groups.push_back(std::move(each));
-  std::stable_sort(groups.begin(), groups.end(),
-                   [](const Group& a, const Group& b) { return a.ranks.size() < b.ranks.size(); });
+  const auto place_in_text = [](const Group& each) {
+    return std::pair(each.place.whom != hang::Awaited::Whom::OwnChild, each.ranks.size());
+  };
+  std::stable_sort(groups.begin(), groups.end(), [&](const Group& a, const Group& b) {
+    return place_in_text(a) < place_in_text(b);
+  });
   std::string text = "the job hangs: no rank of " + std::to_string(assignment.world_size) +
                      " has made progress for " + describe_duration(timeout.count());
   for (std::size_t i = 0; i < groups.size(); ++i) {
@@ -73,6 +78,8 @@ std::vector<HungRank> hang_faults(const std::vector<WaitingRank>& ranks,
     fault.cause = cause_of(rank, timeout);
     fault.hangs = true;
     fault.clue.behind = rank.behind;
+    fault.clue.for_own_child = rank.place.whom == hang::Awaited::Whom::OwnChild;
+    fault.clue.for_others = rank.place.whom == hang::Awaited::Whom::Others;
     // A place that was not found is no other one than that of the others.
     if (!rank.place.call.empty() || rank.place.stopped) fault.clue.alike = counts.at(fault.cause);
     fault.clue.others_within = others_within;

@@ -33,8 +33,9 @@ struct WaitingRank {
 [[nodiscard]] std::string hang_text(const std::vector<WaitingRank>& ranks, const WorkerGroup& group,
                                     std::chrono::milliseconds timeout);
 
-// Each says who is behind, or how few others wait where it does: many wait for one. `for_good`: no
-// restart. `others_within`: other nodes say so of their ranks.
+// Each says who is behind, who waits for a process of its own, or how few others wait where it
+// does: many wait for one. `for_good`: no restart. `others_within`: other nodes say so of their
+// ranks.
 [[nodiscard]] std::vector<HungRank> hang_faults(const std::vector<WaitingRank>& ranks,
                                                 std::chrono::milliseconds timeout, bool for_good,
                                                 std::chrono::milliseconds others_within);

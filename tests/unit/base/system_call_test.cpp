@@ -29,6 +29,8 @@ TEST(SystemCallTest, AThreadMayBeInNone) {
 
 TEST(SystemCallTest, TheFileThatItIsAboutIsTold) {
   EXPECT_EQ(system_call_in(std::to_string(SYS_read) + " 0x1f 0x7ffd")->file, 31);
+  EXPECT_EQ(system_call_in(std::to_string(SYS_ppoll) + " 0x7ffd 0x2 0x0")->arguments,
+            (std::array<std::uint64_t, 2>{0x7ffd, 2}));
   EXPECT_EQ(system_call_in(std::to_string(SYS_read))->file, std::nullopt);
   EXPECT_EQ(system_call_in(std::to_string(SYS_read) + " 0xffffffffff")->file, std::nullopt);
   EXPECT_EQ(system_call_in(std::to_string(SYS_futex) + " 0x1f 0x80")->file, std::nullopt);

@@ -3,12 +3,16 @@
 
 #include <linux/io_uring.h>
 #include <netinet/in.h>
+#include <poll.h>
 #include <signal.h>
+#include <sys/epoll.h>
+#include <sys/select.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <array>
 #include <functional>
 #include <string>
 #include <thread>
@@ -62,8 +66,8 @@ void write_much(int file) {
   (void)!::write(file, much.data(), much.size());
 }
 
-// A connection to itself.
-void close_what_nobody_takes() {
+// A connection to itself; -1: there is none.
+std::array<int, 2> connected_pair() {
   const int listener = ::socket(AF_INET, SOCK_STREAM, 0);
   sockaddr_in address{};
   address.sin_family = AF_INET;
@@ -71,11 +75,16 @@ void close_what_nobody_takes() {
   socklen_t size = sizeof address;
   auto* const any = reinterpret_cast<sockaddr*>(&address);
   const int near = ::socket(AF_INET, SOCK_STREAM, 0);
-  if (listener < 0 || near < 0) return;
+  if (listener < 0 || near < 0) return {-1, -1};
   const bool made = ::bind(listener, any, size) == 0 && ::listen(listener, 1) == 0 &&
-                    ::getsockname(listener, any, &size) == 0 && ::connect(near, any, size) == 0 &&
-                    ::accept(listener, nullptr, nullptr) >= 0;
-  if (!made) return;
+                    ::getsockname(listener, any, &size) == 0 && ::connect(near, any, size) == 0;
+  const int far = made ? ::accept(listener, nullptr, nullptr) : -1;
+  return {far < 0 ? -1 : near, far};
+}
+
+void close_what_nobody_takes() {
+  const int near = connected_pair()[0];
+  if (near < 0) return;
   const std::vector<char> much(64U << 20);
   (void)!::send(near, much.data(), much.size(), MSG_DONTWAIT);
   const linger until_sent{1, 1'000};
@@ -215,6 +224,22 @@ TEST_F(ProcessReaderTest, WhatThreadsDoAfterTheMainThreadHasEndedCounts) {
     EXPECT_EQ(look(child).activity, Activity::NobodyKnows);
 }
 
+// The kernel shows its files only as those of the threads that go on.
+TEST_F(ProcessReaderTest, OneWhoseMainThreadHasEndedWaitsIfItsOthersDo) {
+  const Child child([] {
+    const auto ends = connected_pair();
+    std::thread([ends] {
+      char byte = 0;
+      (void)::recv(ends[0], &byte, 1, 0);
+    }).detach();
+    ::syscall(SYS_exit, 0);  // this thread alone
+  });
+  ASSERT_TRUE(eventually([&] { return test::state_of(child.pid()) == 'Z'; }));
+  EXPECT_TRUE(is_found(child, Activity::Waits));
+  EXPECT_TRUE(where(child).call.starts_with("recvfrom")) << where(child).call;
+  EXPECT_NE(where(child).file.find(" from 127.0.0.1:"), std::string::npos) << where(child).file;
+}
+
 // The kernel counts its bytes when all have been taken.
 TEST_F(ProcessReaderTest, ALongWriteThatGoesOnIsSeen) {
   test::Pipe ends;
@@ -293,6 +318,73 @@ TEST_F(ProcessReaderTest, OneThatOnlyWaitsForItsChildStandsForTheChild) {
   ASSERT_TRUE(is_found(child, Activity::Waits));
   const WaitPlace place = where(child);
   EXPECT_TRUE(place.call.starts_with("pause") || place.call.starts_with("ppoll")) << place.call;
+}
+
+// As a rank does whose data loader hangs.
+TEST_F(ProcessReaderTest, OneThatWaitsForWhatItsChildShouldBringIsKnownToWaitForThat) {
+  const auto read_one = [](int from) {
+    char byte = 0;
+    (void)!::read(from, &byte, 1);
+  };
+  const auto poll_one = [&](int from) {
+    pollfd entry{from, POLLIN, 0};
+    (void)::poll(&entry, 1, -1);
+  };
+  const auto select_one = [](int from) {
+    fd_set read;
+    FD_ZERO(&read);
+    FD_SET(from, &read);
+    (void)::select(from + 1, &read, nullptr, nullptr, nullptr);
+  };
+  const auto epoll_one = [](int from) {
+    const int all = ::epoll_create1(0);
+    epoll_event event{EPOLLIN, {}};
+    (void)::epoll_ctl(all, EPOLL_CTL_ADD, from, &event);
+    (void)::epoll_wait(all, &event, 1, -1);
+  };
+  for (const auto& wait :
+       std::vector<std::function<void(int)>>{read_one, poll_one, select_one, epoll_one}) {
+    for (const bool socket : {false, true}) {
+      last_ = {};
+      const Child child([&] {
+        int ends[2];
+        if ((socket ? ::socketpair(AF_UNIX, SOCK_STREAM, 0, ends) : ::pipe(ends)) != 0) return;
+        if (::fork() == 0) {
+          ::close(ends[0]);
+          sleep_for_ever();
+        }
+        ::close(ends[1]);
+        wait(ends[0]);
+      });
+      ASSERT_TRUE(is_found(child, Activity::Waits));
+      ASSERT_TRUE(eventually([&] {
+        (void)look(child);
+        return where(child).whom == Awaited::Whom::OwnChild;
+      })) << where(child).text();
+      EXPECT_NE(where(child).text().find(" for its child process, which waits in p"),
+                std::string::npos)
+          << where(child).text();
+    }
+  }
+}
+
+TEST_F(ProcessReaderTest, OneThatWaitsForAConnectionIsKnownToWaitForOthers) {
+  const Child child([] {
+    const auto ends = connected_pair();
+    char byte = 0;
+    (void)::recv(ends[0], &byte, 1, 0);
+  });
+  ASSERT_TRUE(is_found(child, Activity::Waits));
+  EXPECT_EQ(where(child).whom, Awaited::Whom::Others) << where(child).text();
+  const Child threads([] {
+    std::thread([] {
+      const auto ends = connected_pair();
+      char byte = 0;
+      (void)::recv(ends[0], &byte, 1, 0);
+    }).detach();
+    sleep_for_ever();
+  });
+  EXPECT_TRUE(eventually([&] { return where(threads).whom == Awaited::Whom::Others; }));
 }
 
 }  // namespace

@@ -174,8 +174,13 @@ std::vector<Case> cases() {
          thread(now, 10).state = 'D';
          thread(now, 10).awaits_file = true;
        }},
-      {"its main thread has ended, and the others wait", NobodyKnows,
+      {"its main thread has ended, and the others wait", Waits,
        [](auto&, auto& now) { thread(now, 10).state = 'Z'; }},
+      {"its main thread has ended, and another computes", NobodyKnows,
+       [](auto&, auto& now) {
+         thread(now, 10).state = 'Z';
+         run(now, 12, 3, 9'900'000);
+       }},
       {"it could run, but has got no CPU", NobodyKnows,
        [](auto&, auto& now) { thread(now, 10).state = 'R'; }},
       {"it computes for 50 ms, once", NobodyKnows,

@@ -46,7 +46,7 @@ FailureSummary failure() {
   f.requeue = false;
   f.timed_out = true;
   f.hung = true;
-  f.clue = {true, std::numeric_limits<std::int64_t>::min(), 3, Milliseconds(4'000)};
+  f.clue = {true, std::numeric_limits<std::int64_t>::min(), 3, Milliseconds(4'000), true, true};
   f.highest_code = 139;
   return f;
 }

@@ -54,6 +54,23 @@ TEST(RootCauseTest, WhoIsBehindIsItWhoeverSpeaksFirst) {
   EXPECT_EQ(root({hung("futex"), behind("x"), behind("x")}), 1U);
 }
 
+TEST(RootCauseTest, ElseOneThatWaitsForAProcessOfItsOwn) {
+  FailureSummary own = hung("read for its child", 3);
+  own.clue.for_own_child = true;
+  EXPECT_EQ(root({hung("recv", 1), own}), 1U);
+  EXPECT_EQ(root({own, hung("recv", 1)}), 0U);
+  EXPECT_EQ(root({hung("recv", 1), own, behind("x")}), 2U);
+  EXPECT_TRUE(is_nearer(own.clue, hung("recv").clue));
+}
+
+TEST(RootCauseTest, OfAsManyRatherTheOneThatWaitsForNobodyElse) {
+  FailureSummary victim = hung("recv");
+  victim.clue.for_others = true;
+  EXPECT_EQ(root({victim, hung("futex")}), 1U);
+  EXPECT_TRUE(is_nearer(hung("futex").clue, victim.clue));
+  EXPECT_EQ(root({victim, hung("futex", 2)}), 0U) << "fewer wait where it does";
+}
+
 TEST(RootCauseTest, ElseOneOfTheFewestThatHangAlikeOverAllNodes) {
   EXPECT_EQ(root({hung("futex", 2), hung("futex", 2), hung("recv", 3)}), 2U);
   EXPECT_EQ(root({hung("futex", 2), hung("recv", 3), hung("recv", 3)}), 0U);
@@ -145,6 +162,9 @@ TEST(RootCauseTest, WhoIsNamedForAReasonStays) {
   FailureSummary alike = hung("recv", 2);
   FailureSummary first = torn(2, "recv", "sleep");
   first.clue.behind = true;
+  EXPECT_EQ(named({alike, first}).rank, 2);
+  first = torn(2, "recv", "sleep");
+  first.clue.for_own_child = true;
   EXPECT_EQ(named({alike, first}).rank, 2);
   first = torn(2, "recv", "sleep");
   first.clue.step = 4;

@@ -54,6 +54,21 @@ TEST(HungRanksTest, WhoWaitsElsewhereThanTheOthersFailsFirst) {
   EXPECT_THAT(hung[2].fault.cause, HasSubstr("(--hang-timeout)"));
 }
 
+TEST(HungRanksTest, WhoWaitsForAProcessOfItsOwnFailsFirst) {
+  auto ranks = std::vector{waiting(0, "recvfrom", " from 10.0.0.1:1"), waiting(1, "read"),
+                           waiting(2, "read")};
+  ranks[0].place.whom = hang::Awaited::Whom::Others;
+  for (auto* rank : {&ranks[1], &ranks[2]}) {
+    rank->place.whom = hang::Awaited::Whom::OwnChild;
+    rank->place.child = "waits in futex";
+  }
+  const auto hung = hang_faults(ranks, seconds(600), false, seconds(4));
+  EXPECT_TRUE(is_nearer(hung[1].fault.clue, hung[0].fault.clue));
+  EXPECT_TRUE(hung[0].fault.clue.for_others);
+  EXPECT_THAT(hung[1].fault.cause,
+              HasSubstr("it waits in read for its child process, which waits in futex, and no"));
+}
+
 TEST(HungRanksTest, WhoIsBehindInACollectiveFailsFirst) {
   auto ranks = std::vector{waiting(0, "futex"), waiting(1, ""), waiting(2, "")};
   ranks[2].behind = true;

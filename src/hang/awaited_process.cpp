@@ -1,0 +1,100 @@
+#include "hang/awaited_process.hpp"
+
+#include <algorithm>
+#include <cstddef>
+#include <optional>
+
+namespace drun::hang {
+namespace {
+
+using Family = std::map<pid_t, WaitingProcess>;
+using Whom = Awaited::Whom;
+
+constexpr int kMostGenerations = 64;  // a change meanwhile may make a circle
+
+std::vector<pid_t> children_of(pid_t pid, const Family& processes) {
+  std::vector<pid_t> children;
+  for (const auto& [child, process] : processes)
+    if (process.parent == pid) children.push_back(child);
+  return children;
+}
+
+bool is_below(pid_t pid, pid_t above, const Family& processes) {
+  for (int i = 0; i < kMostGenerations; ++i) {
+    const auto process = processes.find(pid);
+    if (process == processes.end()) return false;
+    pid = process->second.parent;
+    if (pid == above) return true;
+  }
+  return false;
+}
+
+bool answers_to(const WaitingProcess& process, const WaitingProcess& waiter) {
+  return std::any_of(waiter.awaits_files.begin(), waiter.awaits_files.end(),
+                     [&](const std::string& file) { return process.answers.contains(file); });
+}
+
+// The processes below `pid` that it waits for.
+std::vector<pid_t> awaited_by(pid_t pid, const Family& processes) {
+  const WaitingProcess& waiter = processes.at(pid);
+  if (waiter.awaits_children) return children_of(pid, processes);
+  std::vector<pid_t> awaited;
+  for (const auto& [child, process] : processes)
+    if (answers_to(process, waiter) && is_below(child, pid, processes)) awaited.push_back(child);
+  return awaited;
+}
+
+// A shell that has started the program takes no part in the job, so it has no connection.
+std::optional<pid_t> program_of(pid_t shell, const Family& processes) {
+  const WaitingProcess& process = processes.at(shell);
+  if (!process.awaits_children || process.connected) return std::nullopt;
+  std::vector<pid_t> children = children_of(shell, processes);
+  if (children.size() > 1)
+    std::erase_if(children, [&](pid_t child) { return !processes.at(child).connected; });
+  return children.size() == 1 ? std::optional(children.front()) : std::nullopt;
+}
+
+// The end of the chain from `pid` on, of those that wait for one another. Nullopt: one of them
+// waits for a connection.
+std::optional<pid_t> end_of_chain(pid_t pid, const Family& processes, int generations = 0) {
+  const WaitingProcess& waiter = processes.at(pid);
+  if (waiter.awaits_network) return std::nullopt;
+  const auto awaited = awaited_by(pid, processes);
+  if (awaited.empty() || generations == kMostGenerations)
+    return waiter.threads_on_network && !waiter.awaits_children && waiter.awaits_files.empty()
+               ? std::nullopt
+               : std::optional(pid);
+  std::optional<pid_t> busy;
+  std::optional<pid_t> idle;
+  for (const pid_t child : awaited) {
+    const auto end = end_of_chain(child, processes, generations + 1);
+    if (!end) return std::nullopt;
+    // One that waits for what this one gives it to do is not the one that hangs.
+    auto& found = answers_to(waiter, processes.at(child)) ? idle : busy;
+    if (!found) found = end;
+  }
+  return busy ? busy : idle;
+}
+
+}  // namespace
+
+Awaited whom_it_awaits(pid_t worker, const Family& processes) {
+  Awaited result;
+  result.program = worker;
+  if (!processes.contains(worker)) return result;
+  for (std::size_t steps = 0; steps < processes.size(); ++steps) {
+    const auto below = program_of(result.program, processes);
+    if (!below) break;
+    result.program = *below;
+  }
+  const auto end = end_of_chain(result.program, processes);
+  if (!end) {
+    result.whom = Whom::Others;
+  } else if (*end != result.program) {
+    result.whom = Whom::OwnChild;
+    result.child = *end;
+  }
+  return result;
+}
+
+}  // namespace drun::hang
