@@ -22,7 +22,7 @@
 namespace drun::process {
 namespace {
 
-constexpr int kLooksAtOne = 3;
+constexpr int kLooksAtOne = 7;
 
 constexpr std::string_view kDigits = "0123456789";
 constexpr std::string_view kHex = "0123456789abcdef";

@@ -71,7 +71,10 @@ Leftovers::Leftovers(asio::io_context& io, const std::vector<std::string>& keep,
       calls_(std::move(calls)),
       memory_(std::make_shared<Shared>(keep, folder)),
       fsm_(keeps_all(keep), restarts),
-      timer_(io, [this] { perform(fsm_.on_time()); }) {}
+      timer_(io, [this] {
+        perform(fsm_.on_time(Clock::now()));
+        timer_.set(fsm_.next_look());
+      }) {}
 
 FileDesk& Leftovers::desk() {
   if (!desk_) desk_.emplace(io_, [this] { calls_.resumed(); });

@@ -31,6 +31,7 @@ void LeftoversFsm::on_started(Time now) {
   running_ = true;
   gone_.clear();
   pause_ = kFirstPause;
+  started_ = now;
   look_later(now);
 }
 
@@ -45,12 +46,15 @@ Steps LeftoversFsm::on_gone(const std::vector<pid_t>& workers, bool ended_well) 
   return ended_well ? Steps() : sweep();
 }
 
-// Whether the driver tells is the same for the whole job. A round that ends before it is known had
-// no time to use them.
-Steps LeftoversFsm::on_time() {
+// Whether the driver tells is the same for the whole job.
+Steps LeftoversFsm::on_time(Time now) {
   next_look_.reset();
   Steps steps = look();
   if (gpus_ != Gpus::Unknown) return steps;
+  if (now < started_ + kGpuQuestion) {
+    if (files_ == Files::Ignored) next_look_ = started_ + kGpuQuestion;
+    return steps;
+  }
   gpus_ = Gpus::Asked;
   steps.insert(steps.begin(), Step::AskAboutGpus);
   return steps;
@@ -75,7 +79,7 @@ Steps LeftoversFsm::go_on() const {
 
 void LeftoversFsm::look_later(Time now) {
   next_look_ = now + pause_;
-  pause_ = std::min(pause_ * 2, kLongestPause);
+  pause_ = std::min<std::chrono::milliseconds>(pause_ * 2, kLongestPause);
 }
 
 void LeftoversFsm::on_noted(bool in_time) {

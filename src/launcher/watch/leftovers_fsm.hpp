@@ -16,15 +16,17 @@ class LeftoversFsm {
  public:
   using Time = std::chrono::steady_clock::time_point;
 
-  // Between two looks of a round: more and more, since most files are made at its start, and a look
-  // at many processes has its price.
-  static constexpr std::chrono::seconds kFirstPause{2};
+  // Between two looks of a round: more and more, since most files are made at its start, as by
+  // workers that then fail at once, and a look at many processes has its price.
+  static constexpr std::chrono::milliseconds kFirstPause{100};
   static constexpr std::chrono::seconds kLongestPause{60};
   // For so long the next round waits for a sweep, and for GPUs that still list processes of the
   // last one: the driver's limit, and what it takes to start a helper and to wake a driver.
   static constexpr std::chrono::seconds kSweepLimit{1};
   static constexpr std::chrono::seconds kGpuLimit{10};
   static constexpr std::chrono::seconds kHelperMargin{5};
+  // After its start. A round that ends before had no time to use GPUs.
+  static constexpr std::chrono::seconds kGpuQuestion{2};
 
   // The files of the workers in /dev/shm.
   enum class Files {
@@ -75,7 +77,7 @@ class LeftoversFsm {
   // theirs, and what is left may be meant for somebody.
   [[nodiscard]] Steps on_gone(const std::vector<pid_t>& workers, bool ended_well);
   // At or after next_look().
-  [[nodiscard]] Steps on_time();
+  [[nodiscard]] Steps on_time(Time now);
 
   struct Seen {
     std::size_t known = 0;  // files that are the workers'
@@ -120,7 +122,8 @@ class LeftoversFsm {
   Gpus gpus_;
   std::size_t known_ = 0;
   bool running_ = false;
-  std::chrono::seconds pause_ = kFirstPause;
+  std::chrono::milliseconds pause_ = kFirstPause;
+  Time started_{};
   std::optional<Time> next_look_;
   std::set<pid_t> gone_;
 };

@@ -11,6 +11,7 @@
 namespace drun::launcher {
 namespace {
 
+using std::chrono::milliseconds;
 using std::chrono::seconds;
 using testing::ElementsAre;
 using testing::IsEmpty;
@@ -71,7 +72,7 @@ Steps send(Fsm& fsm, Event event) {
     case Event::GoneBadly:
       return fsm.on_gone(kWorkers, false);
     case Event::Time:
-      return fsm.on_time();
+      return fsm.on_time(kStart);
     case Event::Noted:
       fsm.on_noted(true);
       break;
@@ -229,10 +230,11 @@ TEST(LeftoversFsmTest, LooksAreFewerAndFewerWhileTheWorkersRun) {
   for (int round = 0; round < 2; ++round) {
     Fsm::Time now = kStart;
     fsm.on_started(now);
-    for (const int pause : {2, 4, 8, 16, 32, 60, 60}) {
-      EXPECT_EQ(fsm.next_look(), now + seconds(pause));
-      now += seconds(pause);
-      EXPECT_THAT(fsm.on_time(), ElementsAre(Step::Look));
+    for (const int pause :
+         {100, 200, 400, 800, 1'600, 3'200, 6'400, 12'800, 25'600, 51'200, 60'000, 60'000}) {
+      EXPECT_EQ(fsm.next_look(), now + milliseconds(pause));
+      now += milliseconds(pause);
+      EXPECT_THAT(fsm.on_time(now), ElementsAre(Step::Look));
       EXPECT_EQ(fsm.next_look(), std::nullopt) << "not before this one is over";
       now += seconds(1);
       fsm.on_looked(Seen{}, now);
@@ -258,7 +260,7 @@ Fsm with_gpus(bool files = false) {
   (void)fsm.on_round();
   if (files) fsm.on_noted(true);
   fsm.on_started(kStart);
-  (void)fsm.on_time();
+  (void)fsm.on_time(kStart + Fsm::kGpuQuestion);
   if (files) fsm.on_looked(Seen{1, {}}, kStart);
   fsm.on_gpus_known(true);
   return fsm;
@@ -269,19 +271,39 @@ TEST(LeftoversFsmTest, WhetherTheDriverTellsIsAskedOnceWhileWorkersRun) {
   EXPECT_THAT(fsm.on_round(), IsEmpty()) << "they are not to wait for it";
   fsm.on_started(kStart);
   EXPECT_FALSE(fsm.wants_processes());
-  EXPECT_THAT(fsm.on_time(), ElementsAre(Step::AskAboutGpus));
+  EXPECT_THAT(fsm.on_time(kStart + Fsm::kGpuQuestion), ElementsAre(Step::AskAboutGpus));
   EXPECT_EQ(fsm.gpus(), Gpus::Asked);
-  EXPECT_THAT(fsm.on_time(), IsEmpty());
+  EXPECT_THAT(fsm.on_time(kStart + Fsm::kGpuQuestion), IsEmpty());
   fsm.on_gpus_known(true);
   EXPECT_EQ(fsm.gpus(), Gpus::Useful);
   EXPECT_TRUE(fsm.wants_processes());
-  EXPECT_THAT(fsm.on_time(), IsEmpty());
+  EXPECT_THAT(fsm.on_time(kStart + Fsm::kGpuQuestion), IsEmpty());
+}
+
+// Nobody looks at files, so this is all that there is to look for.
+TEST(LeftoversFsmTest, TheDriverIsNotAskedBeforeTheWorkersHadTimeToUseIt) {
+  for (const bool keeps_files : {true, false}) {
+    Fsm fsm(keeps_files, true);
+    (void)fsm.on_round();
+    if (!keeps_files) fsm.on_noted(true);
+    fsm.on_started(kStart);
+    Fsm::Time now = kStart;
+    for (int looks = 0; fsm.gpus() == Gpus::Unknown; ++looks) {
+      ASSERT_LT(looks, 10);
+      ASSERT_TRUE(fsm.next_look());
+      now = *fsm.next_look();
+      (void)fsm.on_time(now);
+      if (fsm.work() == Work::Looking) fsm.on_looked(Seen{}, now);
+    }
+    EXPECT_GE(now, kStart + seconds(2));
+    EXPECT_LE(now, kStart + seconds(4));
+  }
 }
 
 TEST(LeftoversFsmTest, AJobWithoutASecondRoundDoesNotAsk) {
   Fsm fsm(true, false);
   fsm.on_started(kStart);
-  EXPECT_THAT(fsm.on_time(), IsEmpty());
+  EXPECT_THAT(fsm.on_time(kStart + Fsm::kGpuQuestion), IsEmpty());
   EXPECT_EQ(fsm.gpus(), Gpus::Useless);
 }
 
@@ -289,7 +311,7 @@ TEST(LeftoversFsmTest, TheQuestionComesBeforeTheLook) {
   Fsm fsm(false, true);
   (void)fsm.on_round();
   fsm.on_noted(true);
-  EXPECT_THAT(fsm.on_time(), ElementsAre(Step::AskAboutGpus, Step::Look));
+  EXPECT_THAT(fsm.on_time(kStart + Fsm::kGpuQuestion), ElementsAre(Step::AskAboutGpus, Step::Look));
 }
 
 TEST(LeftoversFsmTest, TheNextRoundWaitsForProcessesOfTheLast) {
@@ -339,7 +361,7 @@ TEST(LeftoversFsmTest, ADriverThatTellsNoMoreIsNotWaitedForAgain) {
     EXPECT_EQ(fsm.gpus(), Gpus::Useless);
     EXPECT_THAT(fsm.on_round(), IsEmpty());
     EXPECT_FALSE(fsm.wants_processes());
-    EXPECT_THAT(fsm.on_time(), IsEmpty()) << "it is not asked again";
+    EXPECT_THAT(fsm.on_time(kStart + Fsm::kGpuQuestion), IsEmpty()) << "it is not asked again";
   }
 }
 
