@@ -28,9 +28,16 @@ FailureSummary root_with_others(const DecisionContext& c) {
   return merge_failures(all);
 }
 
+// Such a node wants a look whatever became of the job.
+void note_set_aside(const DecisionContext& c, Outcome& outcome) {
+  for (const SetAside& each : c.decision.round.set_aside)
+    if (!each.cleared) outcome.notes.push_back(each.host + " was set aside: " + each.why);
+}
+
 }  // namespace
 
 void close(DecisionContext& c, Outcome outcome) {
+  if (outcome.end != End::Failure) note_set_aside(c, outcome);
   c.round().phase = Phase::Closed;
   c.round().hung = false;
   if (is_time_limit(outcome)) c.round().cause = Cause::TimeLimit;
@@ -65,8 +72,7 @@ void close_failed(DecisionContext& c) {
   } else if (c.config.max_restarts > 0 && c.round().restart_count >= c.config.max_restarts) {
     outcome.notes.push_back("no restart of " + std::to_string(c.config.max_restarts) + " is left");
   }
-  for (const SetAside& each : c.round().set_aside)
-    if (!each.cleared) outcome.notes.push_back(each.host + " was set aside: " + each.why);
+  note_set_aside(c, outcome);
   if (!root.requeue)
     outcome.notes.push_back("--no-requeue-on: exit code " + std::to_string(kDoNotRequeue) +
                             " says that another run would fail, too");

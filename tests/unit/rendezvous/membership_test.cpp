@@ -1806,6 +1806,21 @@ TEST(ClosedTest, WhatTheNextJobMustNotFindIsRemoved) {
   EXPECT_TRUE(board.state().assignment_keys.empty());
 }
 
+TEST(ClosedTest, ANodeThatWasSetAsideIsNotedHoweverTheJobEnds) {
+  for (const bool succeeds : {true, false}) {
+    Board board = two_running(config(2, 2));
+    board.state().round.set_aside = {{"x", "node7", "its disk is full", -1, ""},
+                                     {"y", "node8", "its disk is full", 1, "exit code 1", true}};
+    for (const char* ticket : {"a", "b"})
+      succeeds ? board.succeeds(ticket) : board.stops(ticket);
+    const auto decision = board.step();
+    ASSERT_TRUE(decision.outcome);
+    EXPECT_EQ(decision.outcome->exit_code, succeeds ? 0 : 143);
+    EXPECT_EQ(decision.outcome->notes,
+              std::vector<std::string>{"node7 was set aside: its disk is full"});
+  }
+}
+
 // Its first node may have been told already.
 TEST(ClosedTest, ThePlaceOfARoundThatWasBeingPreparedIsRemoved) {
   Board board(config(2, 2));
