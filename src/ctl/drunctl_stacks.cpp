@@ -96,7 +96,7 @@ std::vector<Answer> ask_all(const std::vector<Here>& agents, bool quick, Deadlin
 
 std::string shown_as(const CtlOptions& options, const std::string& job, const StackReport& report) {
   if (options.collapsed) return collapsed(report);
-  if (options.json) return to_json(report, on_terminal()) + "\n";
+  if (options.json) return to_json(report, on_terminal(), job) + "\n";
   stacks::TextOptions text;
   text.all = options.all;
   return "job " + escaped(job) + ": " + text_of(report, text);
@@ -112,13 +112,14 @@ int stacks_at(const CtlOptions& options, const std::optional<std::string>& job, 
   if (!found) return failed(found.error());
   bool any = false;
   for (const jobs::JobView& each : jobs::jobs_in(found->documents)) {
-    const auto nodes = std::count_if(each.nodes.begin(), each.nodes.end(), [](const auto& node) {
-      return node.ranks && node.state != "preparing" && node.state != "stopped";
-    });
-    if (nodes == 0 || each.outcome) continue;
+    std::vector<stacks::NodeRanks> nodes;
+    for (const jobs::NodeView& node : each.nodes)
+      if (node.ranks && node.state != "preparing" && node.state != "stopped")
+        nodes.push_back({node.host, *node.ranks});
+    if (nodes.empty() || each.outcome) continue;
     any = true;
-    const auto report = look_through_store(*query, each.id, static_cast<std::size_t>(nodes),
-                                           each.round.number, options.quick, deadline);
+    const auto report =
+        look_through_store(*query, each.id, nodes, each.round.number, options.quick, deadline);
     if (!report) return failed(report.error());
     print(shown_as(options, each.id, *report));
   }

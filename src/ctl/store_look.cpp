@@ -33,13 +33,12 @@ class StoreLook {
   StoreLook(ControlQuery& query, const std::string& job, Deadline deadline)
       : query_(query), keys_(job), deadline_(deadline) {}
 
-  // Of as many nodes as there are.
-  Result<StackReport> take(std::size_t nodes, int round, bool quick) {
+  Result<StackReport> take(const std::vector<stacks::NodeRanks>& nodes, int round, bool quick) {
     stacks::JobLook look;
     look.id = random_name(16);
     look.unwind = !quick;
     look.limit = kNodeLimit;
-    look.longest = stacks::longest_answer(nodes);
+    look.longest = stacks::longest_answer(nodes.size());
     look.round = round;
     auto watched = read_documents(query_, keys_.answers_to(look.id), deadline_);
     if (!watched) return watched.error();
@@ -50,11 +49,11 @@ class StoreLook {
     const std::string text = encode(look);
     if (const Status asked = write({{keys_.look, text, true}}); !asked) return asked.error();
     const auto end = std::min(deadline_, std::chrono::steady_clock::now() + kNodeLimit + kOnTheWay);
-    const Status heard = collect(watched->watch, nodes, end);
+    const Status heard = collect(watched->watch, nodes.size(), end);
     const Status cleared = clear();
     if (!heard) return heard.error();
     if (!cleared) return cleared.error();
-    return stacks::fold_answers(answers_, nodes);
+    return stacks::fold_answers(answers_, nodes.size(), nodes);
   }
 
  private:
@@ -102,8 +101,8 @@ class StoreLook {
 }  // namespace
 
 Result<StackReport> look_through_store(ControlQuery& query, const std::string& job,
-                                       std::size_t nodes, int round, bool quick,
-                                       Deadline deadline) {
+                                       const std::vector<stacks::NodeRanks>& nodes, int round,
+                                       bool quick, Deadline deadline) {
   return StoreLook(query, job, deadline).take(nodes, round, quick);
 }
 

@@ -1,8 +1,8 @@
 // The stacks of a job, asked for through its store: from any host that reaches that.
 #pragma once
 
-#include <cstddef>
 #include <string>
+#include <vector>
 
 #include "ctl/drunctl_jobs.hpp"
 #include "drun/base/result.hpp"
@@ -11,11 +11,9 @@
 
 namespace drun::ctl {
 
-// Of the nodes of this round, of which there are so many; those that give no answer in time are
-// counted in a note.
-[[nodiscard]] Result<stacks::StackReport> look_through_store(store::ControlQuery& query,
-                                                             const std::string& job,
-                                                             std::size_t nodes, int round,
-                                                             bool quick, Deadline deadline);
+// Of the nodes of this round; those that give no answer in time are named in a note.
+[[nodiscard]] Result<stacks::StackReport> look_through_store(
+    store::ControlQuery& query, const std::string& job, const std::vector<stacks::NodeRanks>& nodes,
+    int round, bool quick, Deadline deadline);
 
 }  // namespace drun::ctl

@@ -3,16 +3,38 @@
 #include <algorithm>
 #include <chrono>
 #include <cstdint>
+#include <set>
 #include <utility>
 #include <vector>
 
+#include "base/folded_names.hpp"
 #include "base/json.hpp"
+#include "base/printable.hpp"
 
 namespace drun::stacks {
 namespace {
 
 constexpr std::size_t kLongestOfAll = std::size_t{64} << 20;
 constexpr std::size_t kShortestAnswer = std::size_t{4} << 10;
+
+// ": node[2-3]", and their ranks.
+StackNote silent_places(const std::vector<NodeRanks>& places,
+                        const std::vector<StackReport>& reports) {
+  constexpr std::size_t kMostHosts = 12;
+  std::set<int> heard;  // by first rank
+  for (const StackReport& report : reports)
+    for (const NodeRanks& node : report.nodes)
+      heard.insert(node.ranks.first);
+  std::vector<std::string> hosts;
+  StackNote note;
+  for (const NodeRanks& place : places) {
+    if (heard.contains(place.ranks.first)) continue;
+    hosts.push_back(printable(place.host));
+    note.ranks.push_back(place.ranks);
+  }
+  if (!hosts.empty()) note.text = ": " + folded_names({hosts.begin(), hosts.end()}, kMostHosts);
+  return note;
+}
 
 }  // namespace
 
@@ -56,15 +78,17 @@ std::optional<JobLook> decode_job_look(std::string_view text) {
   return look;
 }
 
-StackReport fold_answers(const std::map<std::string, std::string>& answers, std::size_t nodes) {
+StackReport fold_answers(const std::map<std::string, std::string>& answers, std::size_t nodes,
+                         const std::vector<NodeRanks>& places) {
   std::vector<StackReport> reports;
   for (const auto& [key, text] : answers)
     if (auto report = parse_report(text)) reports.push_back(std::move(*report));
   if (reports.size() < nodes) {
+    StackNote note = silent_places(places, reports);
+    note.text = std::to_string(nodes - reports.size()) + " of " + std::to_string(nodes) +
+                " nodes gave no answer in time" + note.text;
     StackReport missing;
-    missing.notes.push_back({std::to_string(nodes - reports.size()) + " of " +
-                                 std::to_string(nodes) + " nodes gave no answer in time",
-                             {}});
+    missing.notes.push_back(std::move(note));
     reports.push_back(std::move(missing));
   }
   return fold(reports);

@@ -7,6 +7,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "stacks/stack_report.hpp"
 
@@ -31,9 +32,10 @@ struct JobLook {
 // Nothing if it is none.
 [[nodiscard]] std::optional<JobLook> decode_job_look(std::string_view text);
 
-// The report of the job from those of its nodes, as JSON by key. What is none, and how many are
-// missing of all `nodes`, is said in a note.
+// The report of the job from those of its nodes, as JSON by key. How many are none, or are missing
+// of all `nodes`, is said in a note, and which, if they are among the `places`.
 [[nodiscard]] StackReport fold_answers(const std::map<std::string, std::string>& answers,
-                                       std::size_t nodes);
+                                       std::size_t nodes,
+                                       const std::vector<NodeRanks>& places = {});
 
 }  // namespace drun::stacks

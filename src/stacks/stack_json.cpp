@@ -90,6 +90,8 @@ StateRow row_of(const ordered_json& object) {
     row.silence = SilenceRange{std::chrono::milliseconds(number(silence[0], kMost)),
                                std::chrono::milliseconds(number(silence[1], kMost))};
   }
+  if (const auto never = object.find("never_printed"); never != object.end())
+    row.never_printed = never->is_boolean() && never->get<bool>();
   return row;
 }
 
@@ -131,7 +133,7 @@ StackReport report_of(const ordered_json& object) {
 
 }  // namespace
 
-std::string to_json(const StackReport& report, bool ascii) {
+std::string to_json(const StackReport& report, bool ascii, std::string_view job) {
   ordered_json nodes = ordered_json::array();
   for (const NodeRanks& node : report.nodes)
     nodes.push_back({{"host", node.host}, {"ranks", {node.ranks.first, node.ranks.last}}});
@@ -141,6 +143,7 @@ std::string to_json(const StackReport& report, bool ascii) {
                        {"wait", row.wait},
                        {"call", row.call},
                        {"ranks", json_of(row.ranks)}};
+    if (row.never_printed) entry["never_printed"] = true;
     if (row.silence)
       entry["silence_ms"] = {row.silence->shortest.count(), row.silence->longest.count()};
     states.push_back(std::move(entry));
@@ -157,11 +160,13 @@ std::string to_json(const StackReport& report, bool ascii) {
   ordered_json notes = ordered_json::array();
   for (const StackNote& note : report.notes)
     notes.push_back({{"text", note.text}, {"ranks", json_of(note.ranks)}});
-  const ordered_json object{{"nodes", std::move(nodes)},
-                            {"states", std::move(states)},
-                            {"groups", std::move(groups)},
-                            {"notes", std::move(notes)},
-                            {"left_out", report.left_out}};
+  ordered_json object;
+  if (!job.empty()) object["id"] = std::string(job);
+  object["nodes"] = std::move(nodes);
+  object["states"] = std::move(states);
+  object["groups"] = std::move(groups);
+  object["notes"] = std::move(notes);
+  object["left_out"] = report.left_out;
   return json_text(object, ascii);
 }
 

@@ -58,6 +58,7 @@ class Folder {
     StateRow& mine = rows_[{row.state, row.wait, row.call}];
     append(mine.ranks, row.ranks);
     mine.silence = joined(mine.silence, row.silence);
+    mine.never_printed |= row.never_printed;
   }
   void add(const StackGroup& group) {
     StackGroup& mine = groups_[{group.kind, group.name, group.frames, group.problem}];
@@ -162,6 +163,7 @@ StackReport fold(const NodeRanks& node, const std::vector<Sample>& samples) {
       row.wait = cut(sample.wait);
       row.call = cut(sample.call);
       row.ranks = rank;
+      row.never_printed = sample.never_printed;
       if (sample.silence) row.silence = SilenceRange{*sample.silence, *sample.silence};
       folder.add(row);
     }

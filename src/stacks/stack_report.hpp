@@ -41,6 +41,7 @@ struct Sample {
   std::string problem;              // why there are no frames, or not all
   // Of a worker: since its last output; nullopt: not known.
   std::optional<std::chrono::milliseconds> silence;
+  bool never_printed = false;  // of a worker: it has had no output, as far as is known
 };
 
 struct SilenceRange {
@@ -56,6 +57,7 @@ struct StateRow {
   std::string call;
   std::vector<NumberRange> ranks;
   std::optional<SilenceRange> silence;
+  bool never_printed = false;  // one of them
   bool operator==(const StateRow&) const = default;
 };
 
@@ -98,8 +100,9 @@ struct StackReport {
 [[nodiscard]] StackReport fold(const std::vector<StackReport>& reports);
 
 // A line of JSON without its end; bytes that are no UTF-8 are replaced. `ascii`: nothing in it can
-// act on a terminal.
-[[nodiscard]] std::string to_json(const StackReport& report, bool ascii = false);
+// act on a terminal. `job`: whose id comes first; empty: it has none.
+[[nodiscard]] std::string to_json(const StackReport& report, bool ascii = false,
+                                  std::string_view job = {});
 // The same, with as many of its groups as fit into so many bytes; the others are counted in it.
 [[nodiscard]] std::string to_json_within(StackReport report, std::size_t bytes);
 // Ignores members that it does not know. An error: not a report, or one beyond the limits.

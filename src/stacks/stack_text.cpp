@@ -39,11 +39,13 @@ std::string hosts_of(const StackReport& report, const std::vector<NumberRange>* 
   return folded_names({hosts.begin(), hosts.end()}, kMostHostGroups);
 }
 
-std::string silence_of(const std::optional<SilenceRange>& silence) {
-  if (!silence) return "-";
+std::string silence_of(const StateRow& row) {
+  const auto& silence = row.silence;
+  if (!silence) return row.never_printed ? "none" : "-";
   const std::string shortest = describe_duration(silence->shortest.count());
   const std::string longest = describe_duration(silence->longest.count());
-  return shortest == longest ? shortest : shortest + " - " + longest;
+  return (shortest == longest ? shortest : shortest + " - " + longest) +
+         (row.never_printed ? ", or none" : "");
 }
 
 using Row = std::array<std::string, 5>;
@@ -58,7 +60,7 @@ std::string table(const StackReport& report, bool all) {
     };
     rows.push_back(
         {std::string(1, is_harmful(static_cast<unsigned char>(row.state)) ? '?' : row.state),
-         cell(row.wait), cell(row.call), silence_of(row.silence), ranks_of(row.ranks)});
+         cell(row.wait), cell(row.call), silence_of(row), ranks_of(row.ranks)});
   }
   std::array<std::size_t, 5> widths{};
   for (const Row& row : rows)

@@ -97,6 +97,16 @@ TEST_F(StacksDrunTest, SaysWhatItLeavesOut) {
                     HasSubstr("    ...\n"), HasSubstr("it has ended, and other threads go on")));
 }
 
+TEST_F(StacksDrunTest, OfARankWhoseMainThreadHasEndedAnotherThreadIsShown) {
+  DrunProcess job(job_of(2, {"ended", "sleep"}));
+  ASSERT_TRUE(wait_until_ready(job, 2));
+  const Finished said = stacks_with("hang_in_a_recv");
+  EXPECT_THAT(said.out, testing::ContainsRegex("\n  S .* recvfrom .* rank 0\n"));
+  EXPECT_THAT(said.out, HasSubstr("\nrank 0:\n"));
+  EXPECT_THAT(said.out, HasSubstr("    hang_in_a_recv (hang_worker)\n"));
+  EXPECT_THAT(said.out, Not(HasSubstr("\n  Z ")));
+}
+
 // Else all ranks of such a job look the same, and the odd one is not seen.
 TEST_F(StacksDrunTest, TheProgramOfAShellIsShownAndNotTheShell) {
   const std::string script = "'" + places::program("hang_worker") + "' sleep recv sleep; exit 1";
@@ -126,9 +136,10 @@ TEST_F(StacksDrunTest, OfARedirectedWorkerTheAgeOfItsFileIsTold) {
 TEST_F(StacksDrunTest, WritesJsonAndWhatFlameGraphsAreMadeOf) {
   DrunProcess job(job_of(2, {"sleep"}));
   ASSERT_TRUE(wait_until_ready(job, 2));
-  EXPECT_THAT(stacks_with("hang_in_a_sleep", {"--json"}).out,
-              AllOf(StartsWith("{\"nodes\":["), HasSubstr("\"kind\":\"worker\""),
-                    HasSubstr("\"hang_in_a_sleep (hang_worker)\"")));
+  EXPECT_THAT(
+      stacks_with("hang_in_a_sleep", {"--json"}).out,
+      AllOf(StartsWith("{\"id\":\"" + job_ + "\",\"nodes\":["), HasSubstr("\"kind\":\"worker\""),
+            HasSubstr("\"hang_in_a_sleep (hang_worker)\"")));
   EXPECT_THAT(
       stacks_with("hang_in_a_sleep", {"--collapsed"}).out,
       AllOf(StartsWith("worker;"), HasSubstr("main (hang_worker);hang_in_a_sleep (hang_worker);")));
@@ -212,7 +223,8 @@ TEST_F(StacksDrunTest, ANodeThatDoesNotAnswerIsCounted) {
   job.second->signal(SIGSTOP);
   const Finished said = stacks_with("no answer in time");
   job.second->signal(SIGCONT);
-  EXPECT_THAT(said.out, HasSubstr("1 of 2 nodes gave no answer in time"));
+  EXPECT_THAT(said.out, testing::ContainsRegex(
+                            "\n  rank [01]: 1 of 2 nodes gave no answer in time: [^ ]+\n"));
 }
 
 // Agents that come later would obey it.

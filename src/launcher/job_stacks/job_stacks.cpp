@@ -1,11 +1,13 @@
 #include "launcher/job_stacks/job_stacks.hpp"
 
 #include <algorithm>
+#include <iterator>
 #include <memory>
 #include <utility>
 #include <variant>
 
 #include "base/random_bytes.hpp"
+#include "rendezvous/documents.hpp"
 #include "stacks/job_look.hpp"
 
 namespace drun::launcher {
@@ -18,9 +20,12 @@ using stacks::JobLook;
 // Numbers that the rendezvous does not come to.
 constexpr rendezvous::WatchId kRequests = 0x40000001;
 constexpr rendezvous::WatchId kAnswers = 0x40000002;
+constexpr rendezvous::WatchId kPlaces = 0x40000003;
 constexpr rendezvous::RequestId kFirstCommit = std::uint64_t{1} << 62;
 
 constexpr std::chrono::seconds kFoldLimit{30};
+// For the store to say who they are that have not answered: such a part of the time for answers.
+constexpr int kPlacesPart = 20;
 // Of the job's report, in bytes.
 constexpr std::size_t kLongestReport = 8U << 20;
 // Of one transaction.
@@ -59,12 +64,15 @@ bool JobStacks::on_event(const rendezvous::KeyValueEvent& event) {
     return true;
   };
   // A request may have come before this node's workers had started. An old one is of another round.
-  if (const auto* snapshot = std::get_if<rendezvous::WatchSnapshot>(&event))
-    return take(snapshot->watch, snapshot->entries);
+  if (const auto* snapshot = std::get_if<rendezvous::WatchSnapshot>(&event)) {
+    if (snapshot->watch == kPlaces) take_places(snapshot->entries);
+    return snapshot->watch == kPlaces || take(snapshot->watch, snapshot->entries);
+  }
   if (const auto* changes = std::get_if<rendezvous::WatchChanges>(&event))
-    return take(changes->watch, changes->changes);
+    return changes->watch == kPlaces || take(changes->watch, changes->changes);
   if (const auto* rejected = std::get_if<rendezvous::WatchRejected>(&event))
-    return rejected->watch == kRequests || rejected->watch == kAnswers;
+    return rejected->watch == kRequests || rejected->watch == kAnswers ||
+           rejected->watch == kPlaces;
   const auto* result = std::get_if<rendezvous::CommitResult>(&event);
   return result != nullptr && result->request >= kFirstCommit;
 }
@@ -110,12 +118,15 @@ void JobStacks::ask(const StackWish& wish, int nodes, Done done) {
   asking_ = Asking{};
   asking_->id = random_name(16);
   asking_->nodes = static_cast<std::size_t>(nodes);
+  asking_->round = round_();
+  asking_->places_limit = wish.job_limit / kPlacesPart;
   asking_->waiting.push_back(std::move(done));
   store_->watch(kAnswers, keys_.answers_to(asking_->id), true);
   rendezvous::Transaction transaction;
   transaction.writes.push_back(
       {keys_.look,
-       encode(JobLook{asking_->id, own.unwind, own.limit, own.last, own.longest, round_()}), true});
+       encode(JobLook{asking_->id, own.unwind, own.limit, own.last, own.longest, asking_->round}),
+       true});
   commit(std::move(transaction));
   end_at(until);
   // Its own answer goes no long way: it is there if the store is not.
@@ -137,13 +148,40 @@ void JobStacks::take_answer(const Change& change) {
   if (asking_->answers.size() >= asking_->nodes) end_asking();
 }
 
+// The first rank of the next node, less one, is a node's last.
+void JobStacks::take_places(const std::vector<Change>& documents) {
+  if (!asking_) return;
+  std::map<int, std::string> hosts;  // by first rank
+  int world_size = 0;
+  for (const Change& change : documents) {
+    if (!change.value) continue;
+    const auto place = rendezvous::decode_assignment(*change.value);
+    if (!place || !place->refused.empty() || place->assignment.round != asking_->round) continue;
+    hosts.emplace(place->assignment.first_rank, place->host);
+    world_size = place->assignment.world_size;
+  }
+  if (hosts.size() != asking_->nodes) return end_asking();  // not all are known: which are missing?
+  for (auto place = hosts.begin(); place != hosts.end(); ++place) {
+    const auto next = std::next(place);
+    const int end = next == hosts.end() ? world_size : next->first;
+    asking_->places.push_back({place->second, {place->first, end - 1}});
+  }
+  end_asking();
+}
+
 void JobStacks::end_asking() {
   if (!asking_) return;
+  if (asking_->answers.size() < asking_->nodes && store_ != nullptr && !asking_->seeks_places) {
+    asking_->seeks_places = true;
+    end_at(Clock::now() + asking_->places_limit);
+    return store_->watch(kPlaces, keys_.assignments, true);
+  }
   limit_.set(std::nullopt);
   auto asked = std::make_shared<Asking>(std::move(*asking_));
   asking_.reset();
   if (store_ != nullptr) {
     store_->unwatch(kAnswers);
+    if (asked->seeks_places) store_->unwatch(kPlaces);
     rendezvous::Transaction transaction;
     transaction.writes.push_back({keys_.look, std::nullopt, false});
     for (const auto& [key, text] : asked->answers) {
@@ -156,7 +194,8 @@ void JobStacks::end_asking() {
   thread_->ask<std::string>(
       kFoldLimit,
       [asked] {
-        return to_json_within(stacks::fold_answers(asked->answers, asked->nodes), kLongestReport);
+        return to_json_within(stacks::fold_answers(asked->answers, asked->nodes, asked->places),
+                              kLongestReport);
       },
       [asked](const Result<std::string>& report) {
         for (const Done& done : asked->waiting)

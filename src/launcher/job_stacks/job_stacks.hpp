@@ -19,6 +19,7 @@
 #include "launcher/job_stacks/stack_desk.hpp"
 #include "rendezvous/key_value.hpp"
 #include "rendezvous/keys.hpp"
+#include "stacks/stack_report.hpp"
 
 namespace drun::launcher {
 
@@ -44,9 +45,9 @@ class JobStacks {
   // An event of the store. False: it is for somebody else.
   [[nodiscard]] bool on_event(const rendezvous::KeyValueEvent& event);
 
-  // Asks all `nodes` of the round; those that say nothing in time are counted in a note of the
-  // report. A request that comes while another is under way gets the same answer, at the earlier of
-  // their limits.
+  // Asks all `nodes` of the round; those that say nothing in time are counted and named in a note
+  // of the report. A request that comes while another is under way gets the same answer, at the
+  // earlier of their limits.
   void ask(const StackWish& wish, int nodes, Done done);
   // Nobody is told anything any more.
   void cancel();
@@ -57,12 +58,17 @@ class JobStacks {
     std::size_t nodes = 0;
     std::chrono::steady_clock::time_point until;
     std::map<std::string, std::string> answers;  // by key
+    int round = 0;
+    bool seeks_places = false;  // of those that have not answered
+    std::chrono::milliseconds places_limit{};
+    std::vector<stacks::NodeRanks> places;
     std::vector<Done> waiting;
   };
 
   void take_request(const rendezvous::Change& change);
   void take_answer(const rendezvous::Change& change);
   void say(const std::string& key, const std::string& report);
+  void take_places(const std::vector<rendezvous::Change>& documents);
   void end_at(std::chrono::steady_clock::time_point time);  // at the latest
   void end_asking();
   void commit(rendezvous::Transaction transaction);

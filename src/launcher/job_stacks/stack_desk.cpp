@@ -52,7 +52,9 @@ LookRequest look_request(const WorkerGroup& group, const WorkerOutput& output,
     entry.rank = first + worker.local_rank;
     if (worker.stage == Worker::Stage::Running) {
       entry.pid = worker.pid;
-      if (const auto last = output.last_output(id))
+      const auto last = output.last_output(id);
+      entry.never_printed = last == Output::Time::min();
+      if (last && !entry.never_printed)
         entry.silence =
             std::chrono::duration_cast<milliseconds>(now - std::max(*last, worker.started));
     }

@@ -24,6 +24,7 @@ std::string encode(const LookRequest& request) {
   for (const LookRequest::Worker& worker : request.workers) {
     json entry{{"rank", worker.rank}, {"pid", worker.pid}};
     if (worker.silence) entry["silence"] = worker.silence->count();
+    if (worker.never_printed) entry["never_printed"] = true;
     workers.push_back(std::move(entry));
   }
   return json_text(json{{"host", request.node.host},
@@ -43,8 +44,8 @@ Result<LookRequest> decode_request(std::string_view text) {
     request.node = {object.at("host").get<std::string>(),
                     {object.at("first").get<int>(), object.at("last").get<int>()}};
     for (const json& entry : object.at("workers"))
-      request.workers.push_back(
-          {entry.at("rank").get<int>(), entry.at("pid").get<pid_t>(), silence_of(entry)});
+      request.workers.push_back({entry.at("rank").get<int>(), entry.at("pid").get<pid_t>(),
+                                 silence_of(entry), entry.value("never_printed", false)});
     request.unwind = object.at("unwind").get<bool>();
     request.each = milliseconds(object.at("each").get<std::int64_t>());
     request.all = milliseconds(object.at("all").get<std::int64_t>());
@@ -61,6 +62,7 @@ std::string encode(const stacks::Sample& sample) {
               {"wait", sample.wait},     {"call", sample.call},
               {"frames", sample.frames}, {"problem", sample.problem}};
   if (sample.silence) object["silence"] = sample.silence->count();
+  if (sample.never_printed) object["never_printed"] = true;
   return json_text(object);
 }
 
@@ -77,6 +79,7 @@ std::optional<stacks::Sample> decode_sample(std::string_view line) {
     sample.frames = object.at("frames").get<std::vector<std::string>>();
     sample.problem = object.at("problem").get<std::string>();
     sample.silence = silence_of(object);
+    sample.never_printed = object.value("never_printed", false);
     return sample;
   } catch (const std::exception&) {
     return std::nullopt;

@@ -21,6 +21,7 @@ struct LookRequest {
     int rank = 0;
     pid_t pid = 0;                                     // 0: it does not run
     std::optional<std::chrono::milliseconds> silence;  // since its last output
+    bool never_printed = false;                        // anything; then there is no silence
   };
   int round = 0;  // of these workers; the process need not know it
   stacks::NodeRanks node;

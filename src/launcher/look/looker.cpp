@@ -45,6 +45,24 @@ struct Seen {
   std::vector<stacks::Sample> samples;  // as `threads`
 };
 
+// What /proc says of a thread.
+stacks::Sample sample_of(const LookRequest::Worker& worker, pid_t pid, pid_t thread,
+                         stacks::Kind kind) {
+  ThreadFacts facts = facts_of(pid, thread);
+  stacks::Sample sample;
+  sample.rank = worker.rank;
+  sample.kind = kind;
+  if (kind != stacks::Kind::Worker) sample.name = std::move(facts.name);
+  if (kind == stacks::Kind::Worker) {
+    sample.silence = worker.silence;
+    sample.never_printed = worker.never_printed;
+  }
+  sample.state = facts.state;
+  sample.wait = std::move(facts.wait);
+  sample.call = std::move(facts.call);
+  return sample;
+}
+
 // `program`: see program_of().
 Seen see(const LookRequest::Worker& worker, pid_t program, pid_t pid, int number) {
   Seen seen;
@@ -54,20 +72,12 @@ Seen see(const LookRequest::Worker& worker, pid_t program, pid_t pid, int number
   seen.threads = threads_of(pid);
   seen.all_threads = seen.threads.size();
   if (seen.threads.size() > kMostThreads) seen.threads.resize(kMostThreads);
-  for (const pid_t thread : seen.threads) {
-    ThreadFacts facts = facts_of(pid, thread);
-    stacks::Sample sample;
-    sample.rank = worker.rank;
-    sample.kind = pid != program  ? stacks::Kind::Child
-                  : thread == pid ? stacks::Kind::Worker
-                                  : stacks::Kind::Thread;
-    if (sample.kind != stacks::Kind::Worker) sample.name = std::move(facts.name);
-    if (sample.kind == stacks::Kind::Worker) sample.silence = worker.silence;
-    sample.state = facts.state;
-    sample.wait = std::move(facts.wait);
-    sample.call = std::move(facts.call);
-    seen.samples.push_back(std::move(sample));
-  }
+  const pid_t first = first_living(pid, seen.threads);
+  for (const pid_t thread : seen.threads)
+    seen.samples.push_back(sample_of(worker, pid, thread,
+                                     pid != program    ? stacks::Kind::Child
+                                     : thread == first ? stacks::Kind::Worker
+                                                       : stacks::Kind::Thread));
   return seen;
 }
 
@@ -88,22 +98,26 @@ void take_kernel_stack(stacks::Sample& sample, pid_t pid, pid_t thread) {
   sample.frames = kernel_frames(pid, thread);
 }
 
-// Since a process has last written to a file that is its standard output or error: what goes there
-// does not come by drun. The file system may give no answer.
-std::optional<std::chrono::milliseconds> silence_of_files(pid_t pid) {
+// Since the process has last written to a file that is its standard output or error: what goes
+// there does not come by drun. The file system may give no answer.
+void add_silence_of_files(stacks::Sample& sample, pid_t pid) {
   std::optional<std::chrono::nanoseconds> last;
+  bool any = false;
   for (const char* const fd : {"1", "2"}) {
     struct stat file {};
     const std::string link = "/proc/" + std::to_string(pid) + "/fd/" + fd;
     if (::stat(link.c_str(), &file) != 0 || !S_ISREG(file.st_mode)) continue;
+    any = true;
+    if (file.st_size == 0) continue;  // it was made, which is no output
     const auto written =
         std::chrono::seconds(file.st_mtim.tv_sec) + std::chrono::nanoseconds(file.st_mtim.tv_nsec);
     last = std::max(last.value_or(written), written);
   }
-  if (!last) return std::nullopt;
+  if (any) sample.never_printed = !last;
+  if (!last) return;
   const auto now = std::chrono::system_clock::now().time_since_epoch();
-  return std::max(std::chrono::duration_cast<std::chrono::milliseconds>(now - *last),
-                  std::chrono::milliseconds(0));
+  sample.silence = std::max(std::chrono::duration_cast<std::chrono::milliseconds>(now - *last),
+                            std::chrono::milliseconds(0));
 }
 
 void look_closer(Seen& seen, const LookTools& tools, Clock::time_point deadline,
@@ -113,15 +127,16 @@ void look_closer(Seen& seen, const LookTools& tools, Clock::time_point deadline,
       sample.problem = "another user's process";
     return;
   }
+  // Of a thread that has ended the kernel shows neither files nor memory.
+  const pid_t alive = first_living(seen.pid, seen.threads);
   for (stacks::Sample& sample : seen.samples)
-    if (sample.kind == stacks::Kind::Worker && !sample.silence)
-      sample.silence = silence_of_files(seen.pid);
+    if (sample.kind == stacks::Kind::Worker && !sample.silence) add_silence_of_files(sample, alive);
   PythonStacks python;
-  if (is_python(seen.pid)) {
+  if (tools.unwind && is_python(alive)) {
     if (tools.python.kind == PythonTool::Kind::None) {
       calls.note(
           "stacks of Python need py-spy (or pystack) in drun's PATH, not writable by others");
-    } else if (auto found = python_stacks(tools.python, seen.pid, half_way(deadline))) {
+    } else if (auto found = python_stacks(tools.python, alive, half_way(deadline))) {
       python = std::move(*found);
     } else {
       calls.note("no stacks of Python: " + found.error().what());
@@ -142,6 +157,14 @@ void look_closer(Seen& seen, const LookTools& tools, Clock::time_point deadline,
 }
 
 }  // namespace
+
+void look_at_state(const LookRequest::Worker& worker, const LookCalls& calls) {
+  const pid_t program = program_of(worker.pid);
+  const auto threads = threads_of(program);
+  if (threads.empty()) return;
+  const pid_t first = first_living(program, threads);
+  calls.without_stack(0, sample_of(worker, program, first, stacks::Kind::Worker));
+}
 
 void look_at(const LookRequest::Worker& worker, const LookTools& tools, Clock::time_point deadline,
              const LookCalls& calls) {

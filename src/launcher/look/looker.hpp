@@ -18,6 +18,7 @@ namespace drun::launcher {
 struct LookTools {
   std::optional<DwflLibrary> native;  // nullopt: no stacks
   PythonTool python;
+  bool unwind = true;  // else only what /proc says is wanted
 };
 
 // Called as it looks. What /proc says of all threads comes first; then, process by process, the
@@ -31,5 +32,8 @@ struct LookCalls {
 
 void look_at(const LookRequest::Worker& worker, const LookTools& tools,
              std::chrono::steady_clock::time_point deadline, const LookCalls& calls);
+
+// Only what state the worker's first thread is in.
+void look_at_state(const LookRequest::Worker& worker, const LookCalls& calls);
 
 }  // namespace drun::launcher

@@ -6,6 +6,7 @@
 
 #include "launcher/look/frame_name.hpp"
 #include "launcher/look/held_threads.hpp"
+#include "launcher/look/thread_facts.hpp"
 
 namespace drun::launcher {
 namespace {
@@ -71,8 +72,10 @@ std::map<pid_t, NativeStack> native_stacks(const DwflLibrary& library, pid_t pro
   };
   const OpenDwfl dwfl(library.begin(&library.callbacks), CloseDwfl{&library});
   if (!dwfl) return fail(last_error());
+  // Of a process whose first thread has ended the kernel shows nothing; but by another one.
+  const pid_t alive = first_living(process, threads);
   // Before the threads are stopped: it takes its time.
-  if (library.report_process(dwfl.get(), process) != 0 ||
+  if (library.report_process(dwfl.get(), alive) != 0 ||
       library.end_report(dwfl.get(), nullptr, nullptr) != 0)
     return fail(last_error());
   HeldThreads held;
@@ -87,7 +90,7 @@ std::map<pid_t, NativeStack> native_stacks(const DwflLibrary& library, pid_t pro
       continue;
     }
     if (!attached && refused.empty()) {
-      attached = library.attach(dwfl.get(), process, true) == 0;
+      attached = library.attach(dwfl.get(), alive, true) == 0;
       if (!attached) refused = last_error();
     }
     if (!attached) {

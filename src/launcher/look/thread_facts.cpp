@@ -70,6 +70,14 @@ std::vector<pid_t> threads_of(pid_t pid) {
   return threads;
 }
 
+pid_t first_living(pid_t pid, const std::vector<pid_t>& threads) {
+  const auto living = std::find_if(threads.begin(), threads.end(), [pid](pid_t thread) {
+    const char state = facts_of(pid, thread).state;
+    return state != 'Z' && state != '?';
+  });
+  return living == threads.end() ? pid : *living;
+}
+
 bool is_own_process(pid_t pid) {
   const auto status = read_small_file(folder_of(pid) + "/status");
   const auto at = status ? status->find("\nUid:\t") : std::string::npos;

@@ -20,6 +20,9 @@ struct ThreadFacts {
 // Ascending: the first thread has the number of the process. Empty if it is gone.
 [[nodiscard]] std::vector<pid_t> threads_of(pid_t pid);
 
+// The first one that has not ended, of those; `pid` if there is none.
+[[nodiscard]] pid_t first_living(pid_t pid, const std::vector<pid_t>& threads);
+
 // All of its user ids are those of this process.
 [[nodiscard]] bool is_own_process(pid_t pid);
 

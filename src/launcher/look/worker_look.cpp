@@ -34,7 +34,7 @@ constexpr char kDone = '=';
 constexpr char kNote = '!';
 
 // In a forked child; does not return.
-[[noreturn]] void look(const LookRequest::Worker& worker, const LookTools& tools,
+[[noreturn]] void look(const LookRequest::Worker& worker, const LookTools& tools, LookDepth depth,
                        Clock::time_point deadline, int pipe) {
   ::prctl(PR_SET_PDEATHSIG, SIGKILL);
   ::setpgid(0, 0);
@@ -51,20 +51,23 @@ constexpr char kNote = '!';
   calls.with_stack = [&](int process, const auto& it) { say(kWith, process, encode(it)); };
   calls.done = [&](int process) { say(kDone, process, ""); };
   calls.note = [&](const std::string& text) { say(kNote, 0, text); };
-  look_at(worker, tools, deadline, calls);
+  if (depth == LookDepth::State)
+    look_at_state(worker, calls);
+  else
+    look_at(worker, tools, deadline, calls);
   ::_exit(0);
 }
 
 }  // namespace
 
-WorkerLook::WorkerLook(const LookRequest::Worker& worker, const LookTools& tools,
+WorkerLook::WorkerLook(const LookRequest::Worker& worker, const LookTools& tools, LookDepth depth,
                        milliseconds limit, Time end)
     : rank_(worker.rank), limit_(limit), deadline_(std::min(Clock::now() + limit, end)) {
   auto pipe = try_pipe();
   if (!pipe) return;
   reader_ = std::move(pipe->read);
   child_ = ::fork();
-  if (child_ == 0) look(worker, tools, deadline_, pipe->write.get());
+  if (child_ == 0) look(worker, tools, depth, deadline_, pipe->write.get());
 }
 
 WorkerLook::~WorkerLook() {
@@ -93,8 +96,8 @@ bool WorkerLook::read() {
   return got > 0;
 }
 
-void WorkerLook::finish(bool ended, std::vector<stacks::Sample>& samples,
-                        std::vector<stacks::StackNote>& notes) {
+std::string WorkerLook::finish(bool ended, std::vector<stacks::Sample>& samples,
+                               std::vector<stacks::StackNote>& notes) {
   for (auto& [process, found] : processes_) {
     for (stacks::Sample& sample : found.done ? found.with : found.without) {
       if (!found.done)
@@ -104,13 +107,17 @@ void WorkerLook::finish(bool ended, std::vector<stacks::Sample>& samples,
     }
   }
   const std::vector<NumberRange> ranks{{rank_, rank_}};
-  if (child_ < 0)
-    notes.push_back({"not looked at: no process can be started", ranks});
-  else if (processes_.empty())
-    notes.push_back(
-        {ended ? "not looked at: it has just ended" : "not looked at: no answer in time", ranks});
   for (const std::string& note : notes_)
     notes.push_back({note, ranks});
+  if (child_ < 0) return "not looked at: no process can be started";
+  if (!processes_.empty()) return {};
+  return ended ? "not looked at: it has just ended" : "not looked at: no answer in time";
+}
+
+std::optional<stacks::Sample> WorkerLook::state() const {
+  for (const auto& [process, found] : processes_)
+    if (!found.without.empty()) return found.without.front();
+  return std::nullopt;
 }
 
 void WorkerLook::take(std::string_view line) {

@@ -6,6 +6,7 @@
 
 #include <chrono>
 #include <map>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -17,13 +18,18 @@
 
 namespace drun::launcher {
 
+enum class LookDepth {
+  State,  // of the worker's first thread
+  Stacks  // of all of its processes
+};
+
 // Of the helper, which has one thread.
 class WorkerLook {
  public:
   using Time = std::chrono::steady_clock::time_point;
 
   // Begins. `tools` must outlive it. It has `limit`, and not longer than until `end`.
-  WorkerLook(const LookRequest::Worker& worker, const LookTools& tools,
+  WorkerLook(const LookRequest::Worker& worker, const LookTools& tools, LookDepth depth,
              std::chrono::milliseconds limit, Time end);
   WorkerLook(const WorkerLook&) = delete;
   WorkerLook& operator=(const WorkerLook&) = delete;
@@ -35,9 +41,12 @@ class WorkerLook {
   [[nodiscard]] Time deadline() const { return deadline_; }
   // Reads once. False: there is nothing more to come.
   bool read();
-  // Adds what became of it. `ended`: by itself, else it was too slow.
-  void finish(bool ended, std::vector<stacks::Sample>& samples,
-              std::vector<stacks::StackNote>& notes);
+  [[nodiscard]] int rank() const { return rank_; }
+  // Adds what became of it. `ended`: by itself, else it was too slow. Why nothing did; else empty.
+  [[nodiscard]] std::string finish(bool ended, std::vector<stacks::Sample>& samples,
+                                   std::vector<stacks::StackNote>& notes);
+  // What it has found, of a LookDepth::State.
+  [[nodiscard]] std::optional<stacks::Sample> state() const;
 
  private:
   // Of one process: what /proc says of its threads, then the same with their stacks.

@@ -72,5 +72,21 @@ TEST(JobLookTest, FoldsWhatTheNodesAnswerAndCountsTheOthers) {
   EXPECT_EQ(report.notes[0].text, "2 of 4 nodes gave no answer in time");
 }
 
+TEST(JobLookTest, NamesTheNodesThatDoNotAnswer) {
+  const auto reports = two_nodes();
+  const auto& first = reports[0].nodes.at(0);
+  const auto& second = reports[1].nodes.at(0);
+  const std::vector<NodeRanks> places{first, second, {"node7", {90, 93}}, {"node8", {94, 97}}};
+  const std::map<std::string, std::string> answers{{"a", to_json(reports[0])},
+                                                   {"b", to_json(reports[1])}};
+  StackReport report = fold_answers(answers, 4, places);
+  ASSERT_EQ(report.notes.size(), 1U);
+  EXPECT_EQ(report.notes[0].text, "2 of 4 nodes gave no answer in time: node[7-8]");
+  EXPECT_EQ(report.notes[0].ranks, (std::vector<NumberRange>{{90, 97}}));
+  report = fold_answers({{"a", to_json(reports[0])}, {"b", "cannot look"}}, 2, {first, second});
+  ASSERT_EQ(report.notes.size(), 1U);
+  EXPECT_EQ(report.notes[0].text, "1 of 2 nodes gave no answer in time: " + second.host);
+}
+
 }  // namespace
 }  // namespace drun::stacks

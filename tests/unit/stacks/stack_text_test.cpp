@@ -31,6 +31,21 @@ TEST(StackTextTest, ShowsTheFewestRanksFirst) {
             "16 other threads with 1 stack: --all shows them\n");
 }
 
+TEST(StackTextTest, OfRanksThatHaveNeverPrintedThereIsNoLastOutput) {
+  auto samples = std::vector{worker(0, {"main"}), worker(1, {"main"})};
+  for (Sample& sample : samples) {
+    sample.silence.reset();
+    sample.never_printed = true;
+  }
+  const StackReport report = fold({"node0", {0, 1}}, samples);
+  EXPECT_THAT(text_of(report), HasSubstr("  none         ranks 0-1\n"));
+  EXPECT_EQ(parse_report(to_json(report)).value(), report);
+  samples[0].silence = std::chrono::milliseconds(5'000);
+  samples[0].never_printed = false;
+  EXPECT_THAT(text_of(fold({"node0", {0, 1}}, samples)),
+              HasSubstr("  5.0 s, or none  ranks 0-1\n"));
+}
+
 TEST(StackTextTest, ShowsAllOnRequest) {
   auto samples = std::vector{worker(0, {"main"}), thread(0, "loader", {"read"}, Kind::Child)};
   TextOptions options;

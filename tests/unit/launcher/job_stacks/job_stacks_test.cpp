@@ -11,6 +11,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "rendezvous/documents.hpp"
 #include "stacks/job_look.hpp"
 #include "stacks/stack_report.hpp"
 #include "support/patience.hpp"
@@ -207,6 +208,40 @@ TEST_F(JobStacksTest, WhoSaysNothingInTimeIsCounted) {
   EXPECT_THAT(reports_[0].nodes, testing::SizeIs(1));
   ASSERT_THAT(reports_[0].notes, testing::SizeIs(1));
   EXPECT_EQ(reports_[0].notes[0].text, "2 of 3 nodes gave no answer in time");
+}
+
+TEST_F(JobStacksTest, WhoSaysNothingInTimeIsNamedAsTheStoreKnowsIt) {
+  ask(3, milliseconds(200));
+  (void)request();
+  ASSERT_TRUE(until_looked());
+  const std::string wanted = "watch " + keys_.assignments + "*";
+  std::vector<std::string> asked;
+  ASSERT_TRUE(until([&] {
+    for (std::string& each : store_.take())
+      asked.push_back(std::move(each));
+    return !asked.empty() && asked.back() == wanted;
+  }));
+  std::vector<rendezvous::Change> places;
+  const auto add = [&](int round, int rank, const std::string& host) {
+    rendezvous::AssignmentDocument place;
+    place.assignment.round = round;
+    place.assignment.group_rank = rank;
+    place.assignment.group_world_size = 3;
+    place.assignment.first_rank = 2 * rank;
+    place.assignment.world_size = 6;
+    place.host = host;
+    places.push_back({keys_.assignment(host), encode(place)});
+  };
+  add(round_, 0, "a");
+  add(round_, 1, "b");
+  add(round_, 2, "c");
+  add(round_ - 1, 3, "gone");
+  places.push_back({keys_.assignment("x"), "nonsense"});
+  EXPECT_TRUE(job_.on_event(rendezvous::WatchSnapshot{store_.last_watch, places}));
+  ASSERT_TRUE(until_told());
+  ASSERT_THAT(reports_[0].notes, testing::SizeIs(1));
+  EXPECT_EQ(reports_[0].notes[0].text, "2 of 3 nodes gave no answer in time: b, c");
+  EXPECT_EQ(reports_[0].notes[0].ranks, (std::vector<NumberRange>{{2, 5}}));
 }
 
 TEST_F(JobStacksTest, ANodeThatCannotLookIsNotWaitedFor) {

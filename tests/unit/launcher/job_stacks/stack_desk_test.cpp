@@ -53,6 +53,16 @@ TEST(LookRequestTest, NamesTheRanksAndSaysHowLongTheyAreSilent) {
   EXPECT_EQ(request.workers[1].silence, seconds(7));
 }
 
+TEST(LookRequestTest, OneThatHasNeverPrintedHasNoSilence) {
+  test::GroupRig rig;
+  rig.start(place_of(0, 1));
+  rig.output.last_outputs[rig.id(0)] = Output::Time::min();
+  const LookRequest request = look_request(rig.group, rig.output, "node7", rig.now + seconds(9));
+  EXPECT_FALSE(request.workers[0].silence);
+  EXPECT_TRUE(request.workers[0].never_printed);
+  EXPECT_FALSE(request.workers[1].never_printed) << "nobody knows";
+}
+
 TEST(LookRequestTest, SilenceIsNoLongerThanTheWorkerRuns) {
   test::GroupRig rig;
   rig.start(place_of(0, 1));

@@ -1,9 +1,16 @@
 #include "launcher/look/thread_facts.hpp"
 
+#include <signal.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
 #include <unistd.h>
+
+#include <thread>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+
+#include "support/patience.hpp"
 
 namespace drun::launcher {
 namespace {
@@ -29,6 +36,21 @@ TEST(ThreadFactsTest, LooksAtThisProcess) {
   const ThreadFacts facts = facts_of(::getpid(), ::getpid());
   EXPECT_EQ(facts.state, 'R');
   EXPECT_THAT(facts.name, testing::StartsWith("unit_launcher"));
+}
+
+TEST(ThreadFactsTest, OfAProcessWhoseMainThreadHasEndedAnotherIsTheFirst) {
+  EXPECT_EQ(first_living(::getpid(), threads_of(::getpid())), ::getpid());
+  const pid_t child = ::fork();
+  if (child == 0) {
+    std::thread([] { ::pause(); }).detach();
+    ::syscall(SYS_exit, 0);  // this thread alone
+  }
+  EXPECT_TRUE(test::eventually([&] { return facts_of(child, child).state == 'Z'; }));
+  const auto threads = threads_of(child);
+  EXPECT_EQ(threads.size(), 2U);
+  EXPECT_EQ(first_living(child, threads), threads.back());
+  ::kill(child, SIGKILL);
+  ::waitpid(child, nullptr, 0);
 }
 
 TEST(ThreadFactsTest, AProcessThatIsGoneHasNone) {

@@ -13,7 +13,7 @@ namespace {
 TEST(WorkerLookTest, IsOverWithItsProcess) {
   const LookTools tools;
   {
-    const WorkerLook look({.rank = 0, .pid = ::getpid(), .silence = {}}, tools,
+    const WorkerLook look({.rank = 0, .pid = ::getpid(), .silence = {}}, tools, LookDepth::Stacks,
                           std::chrono::seconds(30), WorkerLook::Time::max());
     ASSERT_GE(look.fd(), 0);
   }
