@@ -123,6 +123,17 @@ TEST_F(StacksDrunTest, TheProgramOfAShellIsShownAndNotTheShell) {
   EXPECT_THAT(stacks_with("child sh", {"--all"}).out, HasSubstr("ranks 0-2, child sh"));
 }
 
+// As those do who keep a log of each rank.
+TEST_F(StacksDrunTest, TheFirstProgramOfAPipelineIsShown) {
+  DrunProcess job(Arguments{"--rdzv-id", job_, "--nproc-per-node", "2", "sh", "-c",
+                            "'" + places::program("hang_worker") + "' sleep recv | cat"});
+  ASSERT_TRUE(wait_until_ready(job, 2));
+  const Finished said = stacks_with("hang_in_a_recv");
+  EXPECT_THAT(said.out, HasSubstr("\n  ranks 0-1: shown is 'hang_worker', for which 'sh' waits\n"));
+  EXPECT_THAT(said.out, AllOf(HasSubstr("    hang_in_a_recv (hang_worker)\n"),
+                              HasSubstr("    hang_in_a_sleep (hang_worker)\n")));
+}
+
 // Its output does not come by drun.
 TEST_F(StacksDrunTest, OfARedirectedWorkerTheAgeOfItsFileIsTold) {
   const TempDir folder;

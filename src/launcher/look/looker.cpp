@@ -3,9 +3,15 @@
 #include <sys/stat.h>
 
 #include <algorithm>
+#include <cstdint>
+#include <string_view>
+#include <system_error>
 #include <utility>
 
+#include "base/small_file.hpp"
+#include "base/whole_number.hpp"
 #include "launcher/look/native_stacks.hpp"
+#include "launcher/look/python_memory.hpp"
 #include "launcher/look/thread_facts.hpp"
 #include "launcher/process/descendants.hpp"
 
@@ -21,16 +27,38 @@ constexpr std::chrono::seconds kStopLimit{1};
 
 constexpr int kMostShells = 16;  // one in another
 
+// So long the first thread was on a CPU.
+std::uint64_t run_ns(pid_t pid) {
+  const auto text = read_small_file("/proc/" + std::to_string(pid) + "/schedstat");
+  if (!text) return 0;
+  return whole_number<std::uint64_t>(std::string_view(*text).substr(0, text->find(' ')))
+      .value_or(0);
+}
+
+// The one for which a shell waits: of several, as in `train | tee log`, the one that has done the
+// most. One that has forked itself is no shell, and its children do its work together. 0: none.
+pid_t awaited_by(const ThreadFacts& shell, const std::vector<pid_t>& children) {
+  if (children.size() == 1) return children.front();
+  pid_t most = 0;
+  for (const pid_t child : children) {
+    if (facts_of(child, child).name == shell.name) return 0;
+    if (most == 0 || run_ns(child) > run_ns(most)) most = child;
+  }
+  return most;
+}
+
 // The process that a rank is about. Who starts a program by a shell script has the shell for a
 // worker, which only waits for the program: all ranks would look the same.
 pid_t program_of(pid_t worker) {
   pid_t program = worker;
   for (int i = 0; i < kMostShells; ++i) {
     const auto children = process::children_of(program);
-    if (children.size() != 1 || threads_of(program).size() != 1) break;
+    if (children.empty() || threads_of(program).size() != 1) break;
     const ThreadFacts facts = facts_of(program, program);
     if (facts.call != "wait4" && facts.call != "waitid" && facts.wait != "do_wait") break;
-    program = children.front();
+    const pid_t awaited = awaited_by(facts, children);
+    if (awaited == 0) break;
+    program = awaited;
   }
   return program;
 }
@@ -120,6 +148,21 @@ void add_silence_of_files(stacks::Sample& sample, pid_t pid) {
                             std::chrono::milliseconds(0));
 }
 
+// By drun itself, if it knows this version of Python; else by a tool.
+Result<PythonStacks> stacks_of_python(const PythonTool& tool, pid_t pid,
+                                      Clock::time_point deadline) {
+  auto own = read_python_stacks(pid);
+  if (own && !own->empty()) return own;
+  const std::string why = own ? "it is at its start or its end" : own.error().what();
+  const auto io_error = std::make_error_code(std::errc::io_error);
+  if (tool.kind == PythonTool::Kind::None)
+    return Error(io_error, "stacks of Python need 3.13 or later (" + why +
+                               "), or py-spy or pystack in drun's PATH, not writable by others");
+  auto found = python_stacks(tool, pid, deadline);
+  if (found) return found;
+  return Error(io_error, "no stacks of Python: " + found.error().what());
+}
+
 void look_closer(Seen& seen, const LookTools& tools, Clock::time_point deadline,
                  const LookCalls& calls) {
   if (!seen.own) {
@@ -133,14 +176,11 @@ void look_closer(Seen& seen, const LookTools& tools, Clock::time_point deadline,
     if (sample.kind == stacks::Kind::Worker && !sample.silence) add_silence_of_files(sample, alive);
   PythonStacks python;
   if (tools.unwind && is_python(alive)) {
-    if (tools.python.kind == PythonTool::Kind::None) {
-      calls.note(
-          "stacks of Python need py-spy (or pystack) in drun's PATH, not writable by others");
-    } else if (auto found = python_stacks(tools.python, alive, half_way(deadline))) {
-      python = std::move(*found);
-    } else {
-      calls.note("no stacks of Python: " + found.error().what());
-    }
+    const auto found = stacks_of_python(tools.python, alive, half_way(deadline));
+    if (found)
+      python = *found;
+    else
+      calls.note(found.error().what());
   }
   std::map<pid_t, NativeStack> native;
   if (tools.native)

@@ -20,10 +20,6 @@ std::string base_name(std::string_view path) {
   return std::string(path.substr(path.rfind('/') + 1));
 }
 
-std::string frame_of(std::string_view function, std::string_view file, std::int64_t line) {
-  return std::string(function) + " (" + base_name(file) + ":" + std::to_string(line) + ")";
-}
-
 // The text between the first `before` and the next `after`.
 std::string_view between(std::string_view text, std::string_view before, std::string_view after) {
   const auto start = text.find(before);
@@ -39,6 +35,10 @@ bool is_of_interpreter(std::string_view frame) {
 }
 
 }  // namespace
+
+std::string python_frame(std::string_view function, std::string_view file, std::int64_t line) {
+  return std::string(function) + " (" + base_name(file) + ":" + std::to_string(line) + ")";
+}
 
 PythonTool find_python_tool(std::string_view path) {
   if (auto found = find_trusted_tool("py-spy", path); !found.empty())
@@ -87,9 +87,9 @@ PythonStacks stacks_of_py_spy(std::string_view text) {
       if (number == thread.end() || !number->is_number_integer()) continue;
       std::vector<std::string>& frames = result[number->get<pid_t>()];
       for (const json& frame : thread.at("frames"))
-        frames.push_back(frame_of(frame.at("name").get<std::string>(),
-                                  frame.at("filename").get<std::string>(),
-                                  frame.at("line").get<std::int64_t>()));
+        frames.push_back(python_frame(frame.at("name").get<std::string>(),
+                                      frame.at("filename").get<std::string>(),
+                                      frame.at("line").get<std::int64_t>()));
     }
   } catch (const json::exception&) {
     // A form that is not known: what was read is right.
@@ -112,7 +112,7 @@ PythonStacks stacks_of_pystack(std::string_view text) {
     const auto number = whole_number<std::int64_t>(between(line, "\", line ", ","));
     const auto name = line.rfind(", in ");
     if (frames == nullptr || file.empty() || !number || name == std::string_view::npos) continue;
-    frames->push_back(frame_of(line.substr(name + 5), file, *number));
+    frames->push_back(python_frame(line.substr(name + 5), file, *number));
   }
   for (auto& [thread, outermost_first] : result)
     std::reverse(outermost_first.begin(), outermost_first.end());

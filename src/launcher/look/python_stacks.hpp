@@ -4,6 +4,7 @@
 #include <sys/types.h>
 
 #include <chrono>
+#include <cstdint>
 #include <map>
 #include <string>
 #include <string_view>
@@ -40,6 +41,9 @@ struct PythonTool {
 // better.
 [[nodiscard]] std::vector<std::string> mixed(const std::vector<std::string>& native,
                                              const std::vector<std::string>& python);
+// "step (train.py:41)"
+[[nodiscard]] std::string python_frame(std::string_view function, std::string_view file,
+                                       std::int64_t line);
 // Whether the text of /proc/PID/maps names an interpreter.
 [[nodiscard]] bool names_python(std::string_view maps);
 
