@@ -4,6 +4,7 @@
 #include <array>
 #include <map>
 #include <numeric>
+#include <set>
 #include <tuple>
 #include <utility>
 
@@ -33,11 +34,17 @@ bool is_mark(const Entry& entry) {
   }
 }
 
-// Not the outcome: of a job that has failed, nodes tell it on which nothing went wrong.
+// Not what is told where nothing went wrong: the outcome, a time that is over, a store that was
+// lost.
 bool is_bad(const Entry& entry) {
   return entry.kind == Kind::WorkerExited || entry.kind == Kind::Failure ||
-         entry.kind == Kind::NodeGone || entry.kind == Kind::StoreLost ||
-         entry.kind == Kind::Limit || entry.kind == Kind::Hang;
+         entry.kind == Kind::NodeGone || entry.kind == Kind::Hang;
+}
+
+// No node is more in it than the others.
+bool is_of_job(const Entry& entry) {
+  return entry.kind == Kind::Limit || entry.kind == Kind::RoundStopping ||
+         (entry.kind == Kind::Hang && entry.rank < 0);
 }
 
 std::string name_of_event(const Entry& entry) {
@@ -57,6 +64,7 @@ class Maker {
     bound();
     name_runs();
     tell_nodes();
+    note_failed_workers();
     for (const Entry& entry : log_.entries)
       take(entry);
     stretch_rounds();
@@ -74,6 +82,30 @@ class Maker {
     if (entry.peer.empty()) return entry.agent;
     const auto peer = by_id_.find({run_of(entry), entry.peer});
     return peer == by_id_.end() ? entry.agent : peer->second;
+  }
+  bool is_of_unknown_node(const Entry& entry) const {
+    return !entry.peer.empty() && !by_id_.contains({run_of(entry), entry.peer});
+  }
+  bool is_placed(const Entry& entry) const {
+    return !is_of_job(entry) && !is_of_unknown_node(entry);
+  }
+
+  // "rank 12 on node4: killed by SIGKILL", where no row or column says of whom it is.
+  std::string text_of(const Entry& entry) const {
+    if (!is_of_unknown_node(entry) || entry.peer_host.empty()) return entry.text;
+    const std::string rank = entry.rank < 0 ? "" : "rank " + std::to_string(entry.rank) + " on ";
+    return rank + entry.peer_host + (entry.text.empty() ? "" : ": " + entry.text);
+  }
+
+  // The leader tells of a failure that the worker's node has told, too.
+  void note_failed_workers() {
+    for (const Entry& entry : log_.entries)
+      if (entry.kind == Kind::WorkerExited && entry.end == End::Failed)
+        failed_workers_.emplace(run_of(entry), entry.round, entry.rank);
+  }
+  bool is_told_twice(const Entry& entry) const {
+    return entry.kind == Kind::Failure &&
+           failed_workers_.contains({run_of(entry), entry.round, entry.rank});
   }
 
   void bound() {
@@ -182,10 +214,11 @@ class Maker {
     Mark mark;
     mark.at = at(entry);
     mark.node = subject_of(entry);
-    mark.rank = entry.rank;
+    mark.placed = is_placed(entry);
+    mark.rank = mark.placed ? entry.rank : -1;
     mark.name = name_of_event(entry);
-    mark.text = entry.text;
-    mark.bad = is_bad(entry);
+    mark.text = text_of(entry);
+    mark.bad = is_bad(entry) && !is_told_twice(entry);
     result_.marks.push_back(std::move(mark));
   }
 
@@ -214,10 +247,13 @@ class Maker {
   }
 
   void add_cause(const RunRound& key, const Entry& entry, const std::string& reason) {
-    std::string text = entry.kind == Kind::NodeJoined ? reason : entry.text;
-    if (entry.kind == Kind::NodeGone) text = "the node is gone" + (text.empty() ? "" : ": " + text);
-    result_.causes.push_back(
-        {key.first, key.second, at(entry), subject_of(entry), entry.rank, std::move(text)});
+    const bool placed = is_placed(entry);
+    std::string text = entry.kind == Kind::NodeJoined ? reason : text_of(entry);
+    if (entry.kind == Kind::NodeGone)
+      text = (placed || entry.peer_host.empty() ? "the node" : entry.peer_host) + " is gone" +
+             (entry.text.empty() ? "" : ": " + entry.text);
+    result_.causes.push_back({key.first, key.second, at(entry), subject_of(entry),
+                              placed ? entry.rank : -1, std::move(text), placed});
   }
 
   // Nodes by rank, all else by time.
@@ -263,6 +299,8 @@ class Maker {
   const std::int64_t now_ns_;
   std::map<std::pair<std::size_t, std::string>, std::size_t> by_id_;  // run and node
   std::map<RunRound, Round> rounds_;
+  std::set<std::tuple<std::size_t, std::int64_t, std::int64_t>>
+      failed_workers_;  // run, round, rank
   // By run: what was told, by how many agents.
   std::map<std::size_t, std::map<std::pair<std::int64_t, std::string>, std::pair<int, Ending>>>
       endings_;

@@ -68,7 +68,8 @@ struct Mark {
   std::int64_t rank = -1;  // -1: it is about none
   std::string name;        // of the event
   std::string text;
-  bool bad = false;  // a failure or a loss
+  bool bad = false;    // a failure or a loss, once
+  bool placed = true;  // false: `node` only tells it, of the job or of a node without a file
 };
 
 // Why a round was stopped: the first thing that went wrong in it.
@@ -79,6 +80,7 @@ struct Cause {
   std::size_t node = 0;
   std::int64_t rank = -1;  // -1: the node as a whole
   std::string text;
+  bool placed = true;  // as of a Mark
 };
 
 // How a run of a job ended, as the last of its nodes has told it.

@@ -27,7 +27,7 @@ std::int64_t page_time(std::int64_t ns) {
 
 struct PageRow {
   std::string label;
-  std::size_t node = 0;                                    // of its last span
+  std::vector<std::size_t> nodes;                          // that it was on, in time
   std::vector<std::pair<std::size_t, const Span*>> spans;  // with their nodes
 };
 
@@ -61,7 +61,7 @@ void add_rank_rows(const Timeline& timeline, PageRows& page) {
 
 void add_node_row(const Timeline& timeline, std::size_t i, const std::string& label,
                   PageRows& page) {
-  PageRow row{with_job(timeline, i, label), i, {}};
+  PageRow row{with_job(timeline, i, label), {i}, {}};
   for (const Span& span : timeline.nodes[i].spans)
     row.spans.emplace_back(i, &span);
   page.of_node[i] = page.rows.size();
@@ -94,7 +94,9 @@ PageRows rows_of(const Timeline& timeline) {
     std::stable_sort(row.spans.begin(), row.spans.end(), [](const auto& a, const auto& b) {
       return a.second->begin < b.second->begin;
     });
-    if (!row.spans.empty()) row.node = row.spans.back().first;
+    for (const auto& [node, span] : row.spans)
+      if (std::find(row.nodes.begin(), row.nodes.end(), node) == row.nodes.end())
+        row.nodes.push_back(node);
   }
   return page;
 }
@@ -142,13 +144,14 @@ class PageData {
                                 {"reason", round.reason}});
     add_marks(data);
     for (const Cause& cause : timeline_.causes)
-      data["causes"].push_back({{"run", cause.run},
-                                {"round", cause.round},
-                                {"at", page_time(cause.at)},
-                                {"row", row_of(cause.node, cause.rank, cause.at)},
-                                {"node", cause.node},
-                                {"rank", cause.rank},
-                                {"text", cause.text}});
+      data["causes"].push_back(
+          {{"run", cause.run},
+           {"round", cause.round},
+           {"at", page_time(cause.at)},
+           {"row", cause.placed ? row_of(cause.node, cause.rank, cause.at) : -1},
+           {"node", cause.placed ? static_cast<int>(cause.node) : -1},
+           {"rank", cause.rank},
+           {"text", cause.text}});
     for (const Ending& ending : timeline_.endings)
       data["endings"].push_back({{"run", ending.run},
                                  {"at", page_time(ending.at)},
@@ -159,10 +162,11 @@ class PageData {
   }
 
  private:
-  std::size_t row_of(std::size_t node, std::int64_t rank, std::int64_t at) const {
+  std::int64_t row_of(std::size_t node, std::int64_t rank, std::int64_t at) const {
     const std::string& job = timeline_.nodes[node].job;
     const auto row = page_.of_rank.find({job, rank < 0 ? first_rank(node, at) : rank});
-    return row == page_.of_rank.end() ? page_.of_node[node] : row->second;
+    return static_cast<std::int64_t>(row == page_.of_rank.end() ? page_.of_node[node]
+                                                                : row->second);
   }
 
   // The first that the node had then, or before; -1: none yet.
@@ -184,7 +188,7 @@ class PageData {
     Json spans = Json::array();
     for (const auto& span : row.spans)
       spans.push_back(json_of(span));
-    return {{"label", row.label}, {"node", row.node}, {"spans", std::move(spans)}};
+    return {{"label", row.label}, {"nodes", row.nodes}, {"spans", std::move(spans)}};
   }
 
   // The bad ones first, if there are too many for a page.
@@ -198,8 +202,8 @@ class PageData {
     for (const Mark& mark : timeline_.marks) {
       if (mark.bad ? ++bad_shown > kMostMarks : ++others_shown > others) continue;
       data["marks"].push_back(
-          Json::array({page_time(mark.at), row_of(mark.node, mark.rank, mark.at), mark.node,
-                       mark.rank, mark.bad ? 1 : 0, mark.name, mark.text}));
+          Json::array({page_time(mark.at), mark.placed ? row_of(mark.node, mark.rank, mark.at) : -1,
+                       mark.node, mark.rank, mark.bad ? 1 : 0, mark.name, mark.text}));
     }
   }
 

@@ -10,9 +10,10 @@ import re
 import subprocess
 import sys
 import tempfile
+import time
 import unittest
 
-from browser import PATIENCE, chromium, environment, need
+from browser import PATIENCE, Tab, chromium, environment, need
 
 BIN = pathlib.Path(sys.argv[1])
 # Rank 3 fails in the first round, once all run, and all succeed in the second.
@@ -81,6 +82,32 @@ def big_job(folder):
         lines.append(event("round_stopping", 60_010 + n % 5, reason="rank 104", **place))
         lines.append(event("round_ended", 61_000, **place))
     file = folder / "big.jsonl"
+    file.write_text("".join(lines), encoding="utf-8")
+    return file
+
+
+def long_job(folder):
+    """100 nodes of one rank, for 3 days: rank 90 fails on node90, then on node95, which has taken its place."""
+    lines = []
+    for n in range(100):
+        agent = {"node": f"t{n}", "hostname": f"node{n}", "agent_pid": 100 + n}
+        lines.append(event("store_found", n, round=0, group_rank=-1, **agent))
+        for number, (begin, end, failed) in enumerate([(1000, 60_000, 90), (70_000, 3 * 86_400_000, 95)], 1):
+            rank = n if number == 1 else {90: 95, 95: 90}.get(n, n)
+            place = {**agent, "round": number, "group_rank": rank, "agent_restarts": number - 1}
+            lines.append(event("round_begun", begin, group_world_size=100, first_rank=rank, local_world_size=1, world_size=100, **place))
+            lines.append(event("worker_started", begin + 1, global_rank=rank, local_rank=0, pid=1000 * number + n, **place))
+            lines.append(event("workers_running", begin + 2, **place))
+            if n == failed:
+                lines.append(event("worker_exited", end, global_rank=rank, local_rank=0, pid=1000 * number + n, state="FAILED",
+                                   exit_code=7, raw_error=f"exit code 7 in round {number}", **place))
+            if n == 0:
+                lines.append(event("failure", end + 3, global_rank=90, local_rank=0, pid=1000 * number + failed, exit_code=7,
+                                   raw_error=f"exit code 7 in round {number}", peer=f"t{failed}", peer_host=f"node{failed}", **place))
+            lines.append(event("round_stopping", end + 5, reason="rank 90", **place))
+            lines.append(event("round_ended", end + 10, **place))
+        lines.append(event("outcome", end + 20, state="FAILED", exit_code=7, raw_error="rank 90 on node95: exit code 7", **place))
+    file = folder / "long.jsonl"
     file.write_text("".join(lines), encoding="utf-8")
     return file
 
@@ -207,6 +234,28 @@ class Pages(Timeline):
         self.assertRegex(dom, r'<p id="detail" role="status">ranks 104-111 on node13, round 1; running for [^<]*; '
                               r'worker exited at 1 min 0 s, rank 104: &lt;/script&gt;&lt;b id="evil"&gt;exit code 7; '
                               r'first cause of the stop of round 1; 2026-11-28 14:31:00.000 UTC</p>')
+
+    def test_a_job_of_days_opens_on_what_ended_it(self):
+        page = self.folder / "page.html"
+        self.make(long_job(self.folder), "--html", "-o", page)
+        with Tab(page.as_uri()) as tab:
+            deadline = time.monotonic() + PATIENCE
+            while not tab.value("document.readyState === 'complete' && !!document.getElementById('axis')?.dataset.ticks"):
+                self.assertLess(time.monotonic(), deadline, "the page does not come")
+            self.assertRegex(tab.value("at('cause').textContent"),
+                             r"^What ended the job, first cause of round 2's stop: rank 90 on node95: exit code 7 in round 2, after 72 h 0 min\n"
+                             r"First cause of round 1's stop: rank 90 on node90: exit code 7 in round 1, after 1 min 0 s$")
+            self.assertEqual(tab.value("nodesOf(data.rows[90])"), "node90, node95")
+            top, high = tab.value("[90 * rowHeight() - view.scrollTop, view.clientHeight]")
+            self.assertGreaterEqual(top, 0)
+            self.assertLess(top, high)
+            stops = [tab.value("nextFailure(), cursor.row + ' at ' + long(cursor.at)") for _ in range(3)]
+            self.assertEqual(stops, ["90 at 1 min 0 s", "90 at 72 h 0 min", "90 at 1 min 0 s"])
+            tab.ask("Emulation.setDeviceMetricsOverride", width=1200, height=900, deviceScaleFactor=1, mobile=False)
+            for begin, end, some in ((0, 6e7, "0 s, 10 s, 20 s"), (0, 12 * 6e7, "0 min, 2 min, 4 min"), (0, 72e8, "45 min, 1 h, 1 h 15 min"),
+                                     (0, 3 * 864e8, "12 h, 1 d, 1 d 12 h, 2 d"), (0, 4e5, "0 ms, "), (6e7, 6.04e7, "60 s, 60.05 s, ")):
+                ticks = tab.value(f"look({begin}, {end}), draw(), axis.dataset.ticks")
+                self.assertIn(some, ticks)
 
     def test_four_thousand_ranks_have_a_row_for_each_node(self):
         file = big_job(self.folder)

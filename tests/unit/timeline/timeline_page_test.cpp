@@ -75,7 +75,7 @@ TEST(TimelinePageTest, ARankHasARowWhateverNodeItIsOn) {
 
 // Ranks move up when a node with a better place joins: in the order of nodes node1 is the last one
 // with rank 0, in time it is node0.
-TEST(TimelinePageTest, ARowIsNamedAfterWhoHadItsRankLast) {
+TEST(TimelinePageTest, ARowNamesAllNodesThatItsRankWasOn) {
   ToldNode node0("node0", 10);
   ToldNode node1("node1", 11);
   node1.joins(0).begins(100, 1, 0, 1, 1).starts(110, 0).tell(Kind::RoundEnded, 500);
@@ -84,12 +84,49 @@ TEST(TimelinePageTest, ARowIsNamedAfterWhoHadItsRankLast) {
   node0.says(Kind::NodeGone, 900, "its session has ended", node1.ticket());
   const json data = data_of({node0, node1});
   ASSERT_EQ(data["rows"].size(), 2U);
-  for (const std::size_t rank : {0U, 1U})
-    EXPECT_EQ(data["nodes"][data["rows"][rank]["node"].get<std::size_t>()],
-              "node" + std::to_string(rank));
+  EXPECT_EQ(data["nodes"], json::parse(R"(["node0", "node1"])"));
+  EXPECT_EQ(data["rows"][0]["nodes"], json::parse("[1, 0]"));
+  EXPECT_EQ(data["rows"][1]["nodes"], json::parse("[1]"));
   const auto& gone = data["marks"].back();
   EXPECT_EQ(gone[5], "node_gone");
   EXPECT_EQ(gone[1], 1) << "the row of the rank that it had then, not of its first one";
+}
+
+// Its worker_exited and its cause are at one place, and the leader's failure is no other.
+TEST(TimelinePageTest, AFailureIsOnePlace) {
+  const json data = data_of(job_with_a_restart());
+  std::vector<std::string> bad;
+  for (const json& mark : data["marks"])
+    if (mark[4] == 1) bad.push_back(mark[5]);
+  EXPECT_THAT(bad, ::testing::ElementsAre("worker_exited"));
+}
+
+TEST(TimelinePageTest, WhatTheFileOfAnotherNodeWouldTellIsInNoRow) {
+  const json of_node0 = data_of({job_with_a_restart()[0]});
+  ASSERT_EQ(of_node0["causes"].size(), 1U);
+  EXPECT_EQ(of_node0["causes"][0]["row"], -1);
+  EXPECT_EQ(of_node0["causes"][0]["node"], -1);
+  EXPECT_EQ(of_node0["causes"][0]["rank"], -1);
+  ToldNode other("node2", 12);
+  other.joins(0).begins(100, 1, 0).starts(110, 0);
+  other.says(Kind::RoundStopping, 500, "rank 1 on node1: exit code 7");
+  const json of_other = data_of({other});
+  ASSERT_EQ(of_other["causes"].size(), 1U);
+  EXPECT_EQ(of_other["causes"][0]["row"], -1);
+  EXPECT_EQ(of_other["causes"][0]["text"], "rank 1 on node1: exit code 7");
+}
+
+TEST(TimelinePageTest, ALimitAndALostStoreAreNoFailuresOfARank) {
+  ToldNode node("node0", 10);
+  node.joins(0).begins(100, 1, 0, 1, 1).starts(110, 0);
+  node.says(Kind::StoreLost, 200, "lost the store");
+  node.says(Kind::Limit, 900, "--timeout is over").tell(Kind::RoundStopping, 901);
+  const json data = data_of({node});
+  ASSERT_EQ(data["marks"].size(), 3U);
+  for (const json& mark : data["marks"])
+    EXPECT_EQ(mark[4], 0) << mark;
+  EXPECT_EQ(data["causes"][0]["text"], "--timeout is over");
+  EXPECT_EQ(data["causes"][0]["row"], -1);
 }
 
 TEST(TimelinePageTest, TheEndOfTheJobIsTold) {
