@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <string_view>
+#include <vector>
 
 #include "base/counted.hpp"
 #include "base/duration_text.hpp"
@@ -49,15 +50,32 @@ std::string line_of(const PastRound& round, bool abandoned, std::int64_t now_ms)
 }  // namespace
 
 std::string stops_text(const JobView& job, std::size_t most) {
-  std::string text;
+  std::vector<const PastRound*> stops;  // the youngest first
   const auto& rounds = job.history.rounds;
-  for (auto round = rounds.rbegin(); round != rounds.rend() && most > 0; ++round) {
-    if (round->stopping_ms == 0 || round->ended_ms == 0) continue;
-    --most;
-    text += name_of_round(*round) + "stopped at " + utc_clock_text(round->stopping_ms, true) +
-            " after " + describe_duration(round->stopping_ms - round->began_ms) +
-            restart_of(*round) + ": " + escaped(round->reason) + "\n";
-  }
+  for (auto round = rounds.rbegin(); round != rounds.rend(); ++round)
+    if (round->stopping_ms > 0 && round->ended_ms > 0) stops.push_back(&*round);
+  // The last one is news; what cost a restart is asked for most, and joins of nodes would hide it.
+  std::vector<bool> shown(stops.size());
+  std::size_t count = 0;
+  const auto show_where = [&](auto condition) {
+    for (std::size_t i = 0; i < stops.size() && count < most; ++i)
+      if (!shown[i] && condition(i)) {
+        shown[i] = true;
+        ++count;
+      }
+  };
+  show_where([](std::size_t i) { return i == 0; });
+  show_where([&](std::size_t i) { return stops[i]->restart > 0; });
+  show_where([](std::size_t) { return true; });
+  std::string text;
+  for (std::size_t i = 0; i < stops.size(); ++i)
+    if (shown[i])
+      text += name_of_round(*stops[i]) + "stopped at " +
+              utc_clock_text(stops[i]->stopping_ms, true) + " after " +
+              describe_duration(stops[i]->stopping_ms - stops[i]->began_ms) +
+              restart_of(*stops[i]) + ": " + escaped(stops[i]->reason) + "\n";
+  if (count < stops.size())
+    text += "  and " + counted(stops.size() - count, "stop") + " more: drunctl history\n";
   return text;
 }
 

@@ -1,9 +1,12 @@
 // What a JobView says, as text.
+#include <string.h>
+
 #include <algorithm>
 #include <map>
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "base/counted.hpp"
@@ -27,10 +30,18 @@ constexpr std::size_t kMostNotes = 8;    // lines of single nodes
 constexpr std::size_t kLongestNote = 300;
 constexpr std::string_view kMissing = "missing";  // a state of AbsentNode
 
+// Of a job that has ended: the round's document is without them then.
+std::string last_round(const JobView& job) {
+  if (job.history.rounds.empty()) return "";
+  const rendezvous::PastRound& round = job.history.rounds.back();
+  return ", round " + std::to_string(round.number) + ": " + counted(round.nodes, "node") + ", " +
+         counted(round.world_size, "rank");
+}
+
 std::string head(const JobView& job) {
   std::string text = "job " + escaped(job.id) + ": " + std::string(name_of(job.state));
   if (job.outcome) {
-    text += ", exit code " + std::to_string(job.outcome->exit_code);
+    text += ", exit code " + std::to_string(job.outcome->exit_code) + last_round(job);
   } else if (rendezvous::is_alive(job.round.phase) && job.state != JobState::Abandoned) {
     text += ", round " + std::to_string(job.round.number) + ": " +
             counted(job.round.nodes, "node") + ", " + counted(job.round.world_size, "rank");
@@ -48,6 +59,17 @@ std::string line(std::string_view name, const std::string& text) {
 template <typename Node>
 std::string host_of(const Node& node) {
   return escaped(node.host.substr(0, rendezvous::kMaxName));
+}
+
+// "2026-11-28 14:31:01 UTC, 61.5 s after its workers were started first". Empty: nobody knows.
+std::string ended_text(const JobView& job) {
+  const auto& rounds = job.history.rounds;
+  if (!job.outcome || rounds.empty() || rounds.back().ended_ms == 0) return "";
+  std::string text = utc_clock_text(rounds.back().ended_ms, true);
+  if (rounds.front().number == 1 && rounds.front().began_ms > 0)
+    text += ", " + describe_duration(rounds.back().ended_ms - rounds.front().began_ms) +
+            " after its first round began";
+  return text;
 }
 
 // "steps 41 to 57; rank 5 on node1 is furthest behind: step 41, 3.0 s ago". Empty: there is nothing
@@ -97,6 +119,50 @@ std::string in_brackets(const std::vector<NumberRange>& ranks) {
   return ranks.empty() ? "" : " (" + short_text(ranks) + ")";
 }
 
+// "node[1-3] (ranks 0-11), node0 (ranks 12-15)": one sees whose the ranks are, also where hosts and
+// ranks are not in the same order.
+class HostsWithRanks {
+ public:
+  // By group rank.
+  void add(const NodeView& node) {
+    std::string host = host_of(node);
+    if (runs_.empty() ||
+        (node.ranks && ::strverscmp(host.c_str(), runs_.back().hosts.back().c_str()) < 0))
+      runs_.emplace_back();
+    runs_.back().hosts.push_back(std::move(host));
+    if (node.ranks) append(runs_.back().ranks, *node.ranks);
+  }
+
+  [[nodiscard]] std::string text() const {
+    if (runs_.size() > kMostGroups) return text_of_all();
+    std::string text;
+    for (const Run& run : runs_)
+      text += (text.empty() ? "" : ", ") + text_of(run) + in_brackets(run.ranks);
+    return text;
+  }
+
+ private:
+  struct Run {
+    std::vector<std::string> hosts;
+    std::vector<NumberRange> ranks;
+  };
+
+  static std::string text_of(const Run& run) {
+    return folded_names({run.hosts.begin(), run.hosts.end()}, kMostGroups);
+  }
+  [[nodiscard]] std::string text_of_all() const {
+    Run all;
+    for (const Run& run : runs_) {
+      all.hosts.insert(all.hosts.end(), run.hosts.begin(), run.hosts.end());
+      for (const NumberRange& ranks : run.ranks)
+        append(all.ranks, ranks);
+    }
+    return text_of(all) + " (" + short_text(all.ranks) + ", not in the order of the hosts)";
+  }
+
+  std::vector<Run> runs_;
+};
+
 // "running: node[0-3] (ranks 0-31)"
 std::string groups(const JobView& job) {
   std::vector<std::string_view> states;
@@ -105,15 +171,10 @@ std::string groups(const JobView& job) {
       states.push_back(node.state);
   std::string text;
   for (const std::string_view state : states) {
-    std::vector<std::string> hosts;
-    std::vector<NumberRange> ranks;
-    for (const NodeView& node : job.nodes) {
-      if (node.state != state) continue;
-      hosts.push_back(host_of(node));
-      if (node.ranks) append(ranks, *node.ranks);
-    }
-    text +=
-        line(state, folded_names({hosts.begin(), hosts.end()}, kMostGroups) + in_brackets(ranks));
+    HostsWithRanks hosts;
+    for (const NodeView& node : job.nodes)
+      if (node.state == state) hosts.add(node);
+    text += line(state, hosts.text());
   }
   return text;
 }
@@ -195,6 +256,7 @@ std::string text_of(const JobView& job, std::int64_t now_ms) {
   const RoundDocument& round = job.round;
   if (job.outcome && !job.outcome->text.empty())
     text += line("end", escaped(job.outcome->text.substr(0, kLongestNote)));
+  if (const std::string ended = ended_text(job); !ended.empty()) text += line("ended", ended);
   if (round.restart_count > 0 || job.max_restarts > 0)
     text += line("restarts",
                  std::to_string(round.restart_count) + " of " + std::to_string(job.max_restarts));

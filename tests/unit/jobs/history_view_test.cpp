@@ -60,6 +60,26 @@ TEST(HistoryViewTest, StatusHasTheLastStopsAndWhichOfThemCostARestart) {
   EXPECT_THAT(stops_text(job(), 1), Not(HasSubstr("round 1")));
 }
 
+TEST(HistoryViewTest, NodesThatComeAndGoHideNoRestart) {
+  JobView view = job();
+  view.history.rounds.resize(1);
+  for (int number = 2; number < 9; ++number) {
+    const std::int64_t begin = kBegin + number * 100'000;
+    const bool failed = number == 3;
+    view.history.rounds.push_back({number, 4, 32, 0, begin, begin + 1'000, begin + 2'000,
+                                   failed ? Cause::Failure : Cause::Membership,
+                                   failed ? "rank 7: exit code 1" : "node9 has joined",
+                                   failed ? 2 : 0});
+  }
+  EXPECT_EQ(stops_text(view, 3),
+            "  round 8: stopped at 2026-11-28 14:43:21 UTC after 1.0 s: node9 has joined\n"
+            "  round 3: stopped at 2026-11-28 14:35:01 UTC after 1.0 s, restart 2: rank 7: exit "
+            "code 1\n"
+            "  round 1: stopped at 2026-11-28 14:31:00 UTC after 60.0 s, restart 1: rank 3 on "
+            "node1: exit code 7\n"
+            "  and 5 stops more: drunctl history\n");
+}
+
 TEST(HistoryViewTest, WithoutOneItSaysSo) {
   JobView view = job();
   view.history.rounds.clear();

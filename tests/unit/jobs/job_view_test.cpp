@@ -129,6 +129,26 @@ TEST(JobViewTest, NodesOfOneStateShareALine) {
             "  spare: node9\n");
 }
 
+TEST(JobViewTest, OneSeesWhoseTheRanksAreInWhateverOrderTheNodesCame) {
+  Store store;
+  store.run();
+  const auto place = [&store](const std::vector<int>& hosts) {
+    for (std::size_t rank = 0; rank < hosts.size(); ++rank)
+      store.place(static_cast<int>(rank), "node" + std::to_string(hosts[rank]));
+  };
+  place({1, 2, 10, 0});
+  EXPECT_THAT(text_of(store.view()),
+              HasSubstr("\n  running: node[1-2,10] (ranks 0-11), node0 (ranks 12-15)\n"));
+  std::vector<int> backwards;
+  for (int i = 0; i < 40; ++i)
+    backwards.push_back(39 - i);
+  place(backwards);
+  EXPECT_THAT(text_of(store.view()),
+              HasSubstr("\n  running: node[0-39] (ranks 0-159, not in the order of the hosts)\n"));
+  store.round.phase = Phase::Gathering;
+  EXPECT_THAT(text_of(store.view()), HasSubstr("\n  waiting: node[0-39]\n"));
+}
+
 // What fits a terminal at one node must fit it at 2,000.
 TEST(JobViewTest, ManyNodesAreAFewLines) {
   Store store;
@@ -299,6 +319,26 @@ TEST(JobViewTest, OfAJobThatHasEndedTheHistoryHasItsSize) {
   history.nnodes = "2:8";
   ended[store.keys.history] = encode(history);
   EXPECT_EQ(jobs_in(ended).at(0).nnodes, "2:8");
+}
+
+TEST(JobViewTest, OfAJobThatHasEndedOneSeesWhenItDidAndItsSize) {
+  constexpr std::int64_t kBegin = 1'795'876'200'000;  // 2026-11-28 14:30:00 UTC
+  Store store;
+  Documents ended = store.documents();
+  ended[store.keys.outcome] = encode(rendezvous::Outcome());
+  rendezvous::History history;
+  history.rounds = {{1, 4, 32, 0, kBegin, kBegin + 60'000, kBegin + 61'000,
+                     rendezvous::Cause::Failure, "rank 3: exit code 7", 1},
+                    {2, 2, 16, kBegin + 61'000, kBegin + 62'000, 0, kBegin + 150'000,
+                     rendezvous::Cause::None, "", 0}};
+  ended[store.keys.history] = encode(history);
+  EXPECT_THAT(text_of(jobs_in(ended).at(0)),
+              ::testing::StartsWith(
+                  "job train: succeeded, exit code 0, round 2: 2 nodes, 16 ranks\n"
+                  "  ended: 2026-11-28 14:32:30 UTC, 2 min 30 s after its first round began\n"));
+  history.rounds.erase(history.rounds.begin());  // it is forgotten
+  ended[store.keys.history] = encode(history);
+  EXPECT_THAT(text_of(jobs_in(ended).at(0)), HasSubstr("\n  ended: 2026-11-28 14:32:30 UTC\n"));
 }
 
 TEST(JobViewTest, WaitingSaysForWhom) {
