@@ -74,6 +74,27 @@ TEST_F(LocalNodesTest, TheJobEndsWhenANodeIsKilledThatItNeeds) {
   EXPECT_THAT(finished.survivors, IsEmpty());
 }
 
+// Not that they got the SIGTERM by which the parent stops them.
+TEST_F(LocalNodesTest, TheNodesThatAreStoppedForALostOneSayWhy) {
+  const TempDir directory;
+  const std::string report = (directory.path() / "report").string();
+  const std::string events = (directory.path() / "events").string();
+  auto words = job("3");
+  words.insert(words.begin(), {"--report", report, "--events", events});
+  DrunProcess drun(words);
+  ASSERT_TRUE(all_run(drun)) << drun.err();
+  const auto agents = children_of(drun.pid());
+  ASSERT_THAT(agents, SizeIs(3));
+  ::kill(agents[1], SIGKILL);
+  const Finished finished = drun.finish();
+  EXPECT_EQ(finished.code, 128 + SIGKILL);
+  const std::string why = "an agent (pid " + std::to_string(agents[1]) +
+                          ") was killed by SIGKILL; 2 of at least 3 nodes left";
+  EXPECT_THAT(read_file(report), HasSubstr("\"exit_code\": 137,\n  \"text\": \"" + why));
+  EXPECT_THAT(read_file(events), HasSubstr("\"exit_code\":137,\"raw_error\":\"" + why));
+  EXPECT_THAT(read_file(events), Not(HasSubstr("\"exit_code\":143,\"raw_error\"")));
+}
+
 TEST_F(LocalNodesTest, TheJobGoesOnWithFewerNodesWhereThatIsAllowed) {
   DrunProcess drun(job("2:3"));
   ASSERT_TRUE(all_run(drun)) << drun.err();

@@ -33,6 +33,7 @@
 #include "launcher/signals/agent_signals.hpp"
 #include "launcher/telling/event_reporter.hpp"
 #include "launcher/telling/shared_log_dedup.hpp"
+#include "launcher/telling/shared_stop_reason.hpp"
 #include "launcher/telling/status_reporter.hpp"
 #include "launcher/watch/leftovers.hpp"
 #include "launcher/workers/worker_supervisor.hpp"
@@ -47,8 +48,9 @@ using Time = Clock::time_point;
 class Agent {
  public:
   Agent(const Options& options, process::Guardian guardian, const std::optional<rlimit>& open_files,
-        SharedLogDedup* neighbours)
+        SharedLogDedup* neighbours, SharedStopReason* why_stopped)
       : options_(options),
+        why_stopped_(why_stopped),
         processes_(std::move(guardian)),
         host_name_(own_host_name()),
         signals_(io_, signals_of_agent(options)),
@@ -161,7 +163,11 @@ class Agent {
   AgentShutdown::Calls shutdown_calls() {
     AgentShutdown::Calls calls;
     calls.stop_job = [this](const std::string& request, int signal) {
-      participant_.on_stop_signal(request, signal, Clock::now());
+      const auto why = why_stopped_ != nullptr ? why_stopped_->get() : std::nullopt;
+      if (why)
+        participant_.stop_job(why->text, why->exit_code, Clock::now());
+      else
+        participant_.on_stop_signal(request, signal, Clock::now());
       pump();
     };
     calls.refuse_job = [this](const std::string& why) {
@@ -223,7 +229,8 @@ class Agent {
   }
 
   const Options& options_;
-  process::Guardian processes_;  // its end is waited for last
+  SharedStopReason* const why_stopped_;  // null: who sends a signal has no reason to tell
+  process::Guardian processes_;          // its end is waited for last
   const std::string host_name_;
   const std::function<const WorkerGroup&()> group_ = [this]() -> auto& { return workers_.group(); };
   asio::io_context io_{1};
@@ -257,13 +264,15 @@ void check_descriptors(const Options& options) {
 
 }  // namespace
 
-int run_agent(const Options& options, SharedLogDedup* neighbours, std::atomic<bool>* unannounced) {
+int run_agent(const Options& options, SharedLogDedup* neighbours, std::atomic<bool>* unannounced,
+              SharedStopReason* why_stopped) {
   ignore_write_signals();
   return with_raised_fd_limit([&](const std::optional<rlimit>& before) {
     check_descriptors(options);
     process::GuardianOptions guardian_options;
     guardian_options.open_files = before;
-    return Agent(options, process::Guardian::start(guardian_options), before, neighbours)
+    return Agent(options, process::Guardian::start(guardian_options), before, neighbours,
+                 why_stopped)
         .run(unannounced);
   });
 }

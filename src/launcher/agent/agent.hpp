@@ -6,6 +6,7 @@
 
 #include "launcher/options/options.hpp"
 #include "launcher/telling/shared_log_dedup.hpp"
+#include "launcher/telling/shared_stop_reason.hpp"
 
 namespace drun::launcher {
 
@@ -15,8 +16,8 @@ namespace drun::launcher {
 // The pointers are for one of several agents at the same terminal, null for others: with
 // `neighbours` the first agent says what all have to say, and `unannounced` becomes true if the
 // rest of the job may wait for this agent or go on without it: it never joined, was refused, was
-// told to go, or lost the store.
+// told to go, or lost the store. `why_stopped` says why whoever started it sends SIGTERM.
 int run_agent(const Options& options, SharedLogDedup* neighbours = nullptr,
-              std::atomic<bool>* unannounced = nullptr);
+              std::atomic<bool>* unannounced = nullptr, SharedStopReason* why_stopped = nullptr);
 
 }  // namespace drun::launcher

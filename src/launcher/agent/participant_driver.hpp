@@ -69,6 +69,8 @@ class ParticipantDriver {
   // This agent was told to stop ("received SIGTERM"): the job ends on all nodes, or goes on without
   // this one.
   void on_stop_signal(const std::string& request, int signal, Time now);
+  // Ends the job on all nodes, and with it whether or not it could go on without this one.
+  void stop_job(const std::string& reason, int exit_code, Time now);
   // This node cannot run the job as its options say: ends it on all nodes.
   void refuse_job(const std::string& why, Time now);
   // The rest of the job may wait for this agent, which ended so, or go on without it: it never
@@ -89,7 +91,6 @@ class ParticipantDriver {
  private:
   [[nodiscard]] std::string on_this_node(const std::string& text) const;
   void on_guardian_lost(const std::string& reason, Time now);
-  void stop_job(const std::string& reason, int exit_code, Time now);
   void leave_job(const std::string& reason, int exit_code, Time now);
   void renew_lease(Time sent);
   void compare_facts();

@@ -50,9 +50,9 @@ class NodesOfAJob final : public ChildEnds {
   Consequence on_end(std::size_t /*child*/, const process::ExitStatus& status,
                      bool unannounced) override {
     if (ends_.on_end(status, unannounced) == NodeEnds::Step::None) return {};
-    return {"stopping: " + std::to_string(ends_.left()) + " of at least " +
-                std::to_string(min_nodes_) + " nodes left",
-            true};
+    const std::string left =
+        std::to_string(ends_.left()) + " of at least " + std::to_string(min_nodes_) + " nodes left";
+    return {"stopping: " + left, true, -1, left};
   }
   void on_stop() override { ends_.on_stop(); }
   void on_killed(int signal) override { ends_.on_killed(signal); }
@@ -113,10 +113,11 @@ void live_as_child(const Options& options, const WorkerStreams& streams, pid_t p
 
 AgentsParent::AgentsParent(const Options& options, std::vector<pid_t> agents,
                            Unannounced& unannounced, OutputRelay& relay, bool adopts_orphans,
-                           std::unique_ptr<ChildEnds> ends)
+                           std::unique_ptr<ChildEnds> ends, SharedStopReason* why_stopped)
     : options_(options),
       agents_(std::move(agents)),
       unannounced_(unannounced),
+      why_stopped_(why_stopped),
       relay_(relay),
       adopts_orphans_(adopts_orphans),
       signals_(io_, signals_of_parent(options)),
@@ -248,6 +249,11 @@ void AgentsParent::on_end(std::size_t node, const process::ExitStatus& status) {
     log::error("{} (pid {}) was {}", ends_->name(node), agent, process::describe(status));
   const auto then = ends_->on_end(node, status, unannounced_[node]);
   if (!then.line.empty()) log::error("{}", then.line);
+  if (then.stop_all && why_stopped_ != nullptr)
+    why_stopped_->set(ends_->name(node) + " (pid " + std::to_string(agent) + ") " +
+                          (status.signal != 0 ? "was " : "ended with ") +
+                          process::describe(status) + "; " + then.why,
+                      ends_->exit_code());
   for (std::size_t other = 0; other < agents_.size(); ++other)
     if (then.stop_all || static_cast<int>(other) == then.stop_one) stop(agents_[other]);
 }

@@ -21,6 +21,7 @@
 #include "launcher/process/exit_status.hpp"
 #include "launcher/signals/agent_signals.hpp"
 #include "launcher/telling/shared_array.hpp"
+#include "launcher/telling/shared_stop_reason.hpp"
 
 namespace drun::launcher {
 
@@ -40,10 +41,12 @@ class AgentsParent {
   using Unannounced = SharedArray<std::atomic<bool>>;
 
   // The arguments must outlive this. `agents`: their processes, in the order of the nodes, of one
-  // job unless `ends` says otherwise. `adopts_orphans`: what a killed agent leaves behind becomes a
-  // child of this process, which has no others.
+  // job unless `ends` says otherwise. `why_stopped`: where they look for the reason when they are
+  // stopped for a lost one; null: they do not. `adopts_orphans`: what a killed agent leaves behind
+  // becomes a child of this process, which has no others.
   AgentsParent(const Options& options, std::vector<pid_t> agents, Unannounced& unannounced,
-               OutputRelay& relay, bool adopts_orphans, std::unique_ptr<ChildEnds> ends = nullptr);
+               OutputRelay& relay, bool adopts_orphans, std::unique_ptr<ChildEnds> ends = nullptr,
+               SharedStopReason* why_stopped = nullptr);
 
   // Waits for all of them, then for the reader of their output; gives drun's exit code. The log
   // goes through the relay meanwhile, which is finished afterwards.
@@ -65,6 +68,7 @@ class AgentsParent {
   const Options& options_;
   std::vector<pid_t> agents_;  // -1: it has ended
   Unannounced& unannounced_;
+  SharedStopReason* const why_stopped_;
   OutputRelay& relay_;
   const bool adopts_orphans_;
   bool agent_killed_ = false;  // one of them ended by a signal

@@ -19,6 +19,7 @@ class ChildEnds {
     std::string line;       // for the user; empty: nothing is to be said
     bool stop_all = false;  // those that are left
     int stop_one = -1;      // this child
+    std::string why{};      // those that are left are stopped, beside this end
   };
   // One more has ended. `unannounced`: the others cannot know that it has.
   [[nodiscard]] virtual Consequence on_end(std::size_t child, const process::ExitStatus& status,

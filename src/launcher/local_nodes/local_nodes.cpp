@@ -22,6 +22,7 @@
 #include "launcher/process/detach.hpp"
 #include "launcher/signals/agent_signals.hpp"
 #include "launcher/telling/shared_log_dedup.hpp"
+#include "launcher/telling/shared_stop_reason.hpp"
 
 namespace drun::launcher {
 namespace {
@@ -31,10 +32,10 @@ using Unannounced = AgentsParent::Unannounced;
 // The signals stay blocked until the agent handles them.
 [[noreturn]] void run_node(const Options& options, const WorkerStreams& streams,
                            SharedLogDedup& neighbours, std::atomic<bool>& unannounced,
-                           pid_t parent) {
+                           SharedStopReason& why_stopped, pid_t parent) {
   live_as_child(options, streams, parent, [&] {
     try {
-      return run_agent(options, &neighbours, &unannounced);
+      return run_agent(options, &neighbours, &unannounced, &why_stopped);
     } catch (...) {
       unannounced = true;
       throw;
@@ -49,7 +50,7 @@ struct StartedAgents {
 
 // Each gets its streams; nobody else holds them afterwards.
 StartedAgents start_agents(const Options& options, const Endpoint& store, Unannounced& unannounced,
-                           OutputRelay& relay) {
+                           SharedStopReason& why_stopped, OutputRelay& relay) {
   std::vector<WorkerStreams> streams;
   for (int node = 0; node < options.local_nodes; ++node)
     streams.push_back(relay.open(node));
@@ -61,7 +62,7 @@ StartedAgents start_agents(const Options& options, const Endpoint& store, Unanno
     const pid_t pid = ::fork();
     if (pid == 0)
       run_node(node_options(options, node, store), streams[index], neighbours, unannounced[index],
-               parent);
+               why_stopped, parent);
     if (pid < 0) {
       started.error = errno;
       break;
@@ -83,9 +84,10 @@ int run_nodes(const Options& options) {
   block_signals(signals_of_parent(options));
   OutputRelay relay(STDOUT_FILENO, STDERR_FILENO, {options.output.timestamps, options.quiet});
   Unannounced unannounced(static_cast<std::size_t>(options.local_nodes));
+  SharedStopReason why_stopped;
   const bool adopts_orphans = process::adopt_orphans();
   const StartedAgents started =
-      start_agents(options, Endpoint{"127.0.0.1", endpoint->port}, unannounced, relay);
+      start_agents(options, Endpoint{"127.0.0.1", endpoint->port}, unannounced, why_stopped, relay);
   relay.start();
   if (started.error == 0) {
     store.start_serving();
@@ -93,8 +95,9 @@ int run_nodes(const Options& options) {
     for (const pid_t agent : started.processes)
       ::kill(agent, SIGTERM);
   }
-  const int code =
-      AgentsParent(options, started.processes, unannounced, relay, adopts_orphans).run();
+  const int code = AgentsParent(options, started.processes, unannounced, relay, adopts_orphans,
+                                nullptr, &why_stopped)
+                       .run();
   if (started.error != 0) throw std::system_error(started.error, std::generic_category(), "fork");
   return code;
 }
