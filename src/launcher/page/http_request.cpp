@@ -13,6 +13,7 @@ namespace {
 constexpr std::string_view kLineEnd = "\r\n";
 constexpr std::string_view kHeadEnd = "\r\n\r\n";
 constexpr std::string_view kVersion = "HTTP/1.1";
+constexpr std::string_view kScheme = "http://";
 constexpr std::size_t kLongestMethod = 16;
 
 bool is_upper(char c) {
@@ -74,11 +75,25 @@ bool set_once(std::optional<std::string>& header, std::string_view value) {
   return true;
 }
 
-// "GET /metrics?ranks=1 HTTP/1.1"; 0 or the status of the refusal.
-int read_request_line(std::string_view line, HttpRequest& request, bool& needs_host) {
+// "http://localhost:9000/metrics", as to a proxy: a server takes it, too, and the host in it
+// counts, whatever the header says (RFC 9112, 3.2.2). Leaves "/metrics". False: it has no host, or
+// a name and a password before that.
+bool take_absolute(std::string_view& target, std::optional<std::string>& host) {
+  target.remove_prefix(kScheme.size());
+  host = target.substr(0, target.find_first_of("/?"));
+  target.remove_prefix(host->size());
+  return !host->empty() && host->find('@') == std::string::npos;
+}
+
+// "GET /metrics?ranks=1 HTTP/1.1"; 0 or the status of the refusal. `host`: if the target has one.
+int read_request_line(std::string_view line, HttpRequest& request, bool& needs_host,
+                      std::optional<std::string>& host) {
   const std::string_view method = take_until(line, ' ');
-  const std::string_view target = take_until(line, ' ');
-  if (method.empty() || !target.starts_with('/') ||
+  std::string_view target = take_until(line, ' ');
+  if (lower_case(target.substr(0, kScheme.size())) == kScheme && !take_absolute(target, host))
+    return 400;
+  const bool no_path = host && !target.starts_with('/');
+  if (method.empty() || (!no_path && !target.starts_with('/')) ||
       !std::all_of(target.begin(), target.end(), is_in_target))
     return 400;
   if (line != kVersion && line != "HTTP/1.0")
@@ -89,6 +104,7 @@ int read_request_line(std::string_view line, HttpRequest& request, bool& needs_h
   if (!request.head && !request.post && method != "GET") return 405;
   std::string_view rest = target;
   request.path = take_until(rest, '?');
+  if (no_path) request.path = "/";
   request.query = rest;
   return 0;
 }
@@ -122,7 +138,8 @@ HttpReader::Step parse(std::string_view head) {
   bool needs_host = true;
   const auto first = take_line(head);
   if (!first) return HttpRefusal{400};
-  if (const int refused = read_request_line(*first, request, needs_host); refused != 0)
+  std::optional<std::string> target_host;
+  if (const int refused = read_request_line(*first, request, needs_host, target_host); refused != 0)
     return HttpRefusal{refused};
   Headers headers;
   for (int count = 0; !head.empty(); ++count) {
@@ -133,7 +150,7 @@ HttpReader::Step parse(std::string_view head) {
     if (const int refused = read_header(*line, headers); refused != 0) return HttpRefusal{refused};
   }
   if (needs_host && !headers.host) return HttpRefusal{400};
-  request.host = headers.host.value_or("");
+  request.host = target_host ? *target_host : headers.host.value_or("");
   request.origin = headers.origin.value_or("");
   request.authorization = headers.authorization.value_or("");
   request.accept = std::move(headers.accept);

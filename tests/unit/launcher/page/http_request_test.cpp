@@ -58,6 +58,18 @@ TEST(HttpRequestTest, WhoAsksForSomethingSaysWhoAsks) {
   EXPECT_EQ(plain.origin + plain.authorization, "");
 }
 
+// As to a proxy. Who looks at the host, to keep foreign pages out, must look at this one.
+TEST(HttpRequestTest, ATargetMayHaveTheHostWhichCountsThen) {
+  const HttpRequest request =
+      read("GET http://localhost:9000/metrics?ranks=1 HTTP/1.1\r\nHost: else\r\n\r\n");
+  EXPECT_EQ(request.host, "localhost:9000");
+  EXPECT_EQ(request.path, "/metrics");
+  EXPECT_EQ(request.query, "ranks=1");
+  const HttpRequest bare = read("GET HTTP://h?x HTTP/1.1\r\nHost: else\r\n\r\n");
+  EXPECT_EQ(bare.host + bare.path + bare.query, "h/x");
+  EXPECT_EQ(read("GET http://h HTTP/1.1\r\nHost: h\r\n\r\n").path, "/");
+}
+
 // However the bytes come, and whatever comes after them.
 TEST(HttpRequestTest, EverySplitOfTheBytesIsTheSameRequest) {
   const std::string bytes = "GET /a HTTP/1.1\r\nHost: h\r\nAccept: x\r\n\r\n";
@@ -92,7 +104,10 @@ TEST(HttpRequestTest, WhatTwoReadersCouldTakeDifferentlyIsRefused) {
                          {400, std::string("GET  / HTTP/1.1\r\n") + kHost + "\r\n"},
                          {400, std::string("GET / HTTP/1.1 \r\n") + kHost + "\r\n"},
                          {400, std::string(" GET / HTTP/1.1\r\n") + kHost + "\r\n"},
-                         {400, std::string("GET http://h/ HTTP/1.1\r\n") + kHost + "\r\n"},
+                         {400, std::string("GET http:///x HTTP/1.1\r\n") + kHost + "\r\n"},
+                         {400, std::string("GET http://a@h/ HTTP/1.1\r\n") + kHost + "\r\n"},
+                         {400, std::string("GET https://h/ HTTP/1.1\r\n") + kHost + "\r\n"},
+                         {400, "GET http://h/ HTTP/1.1\r\n\r\n"},
                          {400, std::string("GET * HTTP/1.1\r\n") + kHost + "\r\n"},
                          {400, std::string("GET /#x HTTP/1.1\r\n") + kHost + "\r\n"},
                          {400, std::string("GET /\xc3\xa9 HTTP/1.1\r\n") + kHost + "\r\n"},
