@@ -33,6 +33,13 @@ struct Job {
       failures.push_back("round " + std::to_string(event.round) + ": rank " +
                          std::to_string(event.global_rank) + " on " + event.peer_host + ": " +
                          event.raw_error);
+    // The leader tells it of another node, whose last events may be missing.
+    if (event.kind == Kind::NodeGone && event.peer != event.node) {
+      Node& gone = nodes[event.peer];
+      gone.host = event.peer_host;
+      gone.state = "gone";
+      gone.running.clear();
+    }
     if (event.node.empty()) return;  // it has not joined yet
     Node& node = nodes[event.node];
     node.host = event.hostname;
@@ -51,6 +58,7 @@ struct Job {
         break;
       case Kind::RoundEnded:
         node.state = "waiting";
+        node.running.clear();
         break;
       case Kind::Outcome:
         outcome = event.state + ", exit code " + std::to_string(event.exit_code);

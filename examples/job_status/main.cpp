@@ -22,6 +22,12 @@ int main() {
       if (node.ranks) std::cout << ", ranks " << node.ranks->first << " to " << node.ranks->last;
       std::cout << '\n';
     }
+    for (const AbsentStatus& node : job->absent) {
+      const std::string rank =
+          node.group_rank ? "group rank " + std::to_string(*node.group_rank) : "";
+      std::cout << "  " << (node.host.empty() ? rank : node.host) << ": " << node.state
+                << (node.note.empty() ? "" : ", " + node.note) << '\n';
+    }
     for (const PastRoundStatus& round : job->rounds)
       if (round.cause != "none")
         std::cout << "  round " << round.number << " was stopped: " << round.reason << '\n';

@@ -49,10 +49,10 @@ status::RoundStatus status_of(const rendezvous::RoundDocument& round) {
 }
 
 status::NodeStatus status_of(const NodeView& node) {
-  status::NodeStatus result{node.host,           node.address,    node.role,
-                            node.state,          node.note,       node.hosts,
-                            node.leads,          node.group_rank, range_of(node.ranks),
-                            ranges(node.failed), std::nullopt,    std::nullopt};
+  status::NodeStatus result{
+      node.host,    node.address, node.role,       node.state,           node.note,
+      node.hosts,   node.leads,   node.group_rank, range_of(node.ranks), ranges(node.failed),
+      std::nullopt, std::nullopt, node.ticket};
   if (node.word) {
     result.word_age_ms = node.word->age_ms;
     result.lease_ms = node.word->lease_ms;
@@ -94,7 +94,7 @@ status::JobStatus status_of(const JobView& job, std::int64_t now_ms) {
     result.nodes.push_back(status_of(node));
   for (const AbsentNode& node : job.absent)
     result.absent.push_back(
-        {node.host, node.state, node.note, node.group_rank, range_of(node.ranks)});
+        {node.host, node.state, node.note, node.group_rank, range_of(node.ranks), node.ticket});
   if (!job.beats.empty()) {
     const Progress progress = progress_of(job.beats, now_ms);
     result.steps = {progress.least_step, progress.most_step};

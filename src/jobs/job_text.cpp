@@ -186,7 +186,9 @@ std::string absent_groups(const JobView& job) {
   std::vector<NumberRange> ranks;
   std::map<std::string, std::vector<std::string>> hosts;  // by state
   for (const AbsentNode& node : job.absent) {
-    if (node.group_rank && node.host.empty()) append(places, {*node.group_rank, *node.group_rank});
+    // Whom a job still waits for is said by what waits.
+    if (node.group_rank && node.host.empty() && job.round.phase != Phase::Gathering)
+      append(places, {*node.group_rank, *node.group_rank});
     if (node.ranks) append(ranks, *node.ranks);
     if (!node.host.empty()) hosts[node.state].push_back(host_of(node));
   }

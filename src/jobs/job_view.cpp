@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <iterator>
+#include <set>
 #include <tuple>
 #include <utility>
 
@@ -18,6 +19,8 @@ using rendezvous::BeatDocument;
 using rendezvous::MemberDocument;
 using rendezvous::Phase;
 using rendezvous::RoundDocument;
+
+constexpr int kMostAwaited = 10'000;  // a number in a document must not fill the memory
 
 // The documents of one job, read.
 struct Papers {
@@ -105,18 +108,19 @@ void add_missing(const Papers& papers, JobView& job) {
     int first = 0;  // rank
     bool is_there = false;
     std::string host;
+    std::string ticket;
   };
   std::map<int, Place> places;  // by group rank
   for (const auto& [ticket, document] : papers.assignments)
     if (has_place(document, job.round))
-      places.insert_or_assign(
-          document.assignment.group_rank,
-          Place{document.assignment.first_rank, papers.members.contains(ticket), document.host});
+      places.insert_or_assign(document.assignment.group_rank,
+                              Place{document.assignment.first_rank, papers.members.contains(ticket),
+                                    document.host, ticket});
   for (auto place = places.begin(); place != places.end(); ++place) {
-    const auto& [first, is_there, host] = place->second;
+    const auto& [first, is_there, host, ticket] = place->second;
     if (is_there) continue;
     const auto next = std::next(place);
-    AbsentNode node{host, "missing", "its agent is gone", place->first, std::nullopt};
+    AbsentNode node{host, "missing", "its agent is gone", place->first, std::nullopt, ticket};
     const bool next_known = next != places.end() && next->first == place->first + 1;
     const bool is_last = place->first + 1 == job.round.nodes;
     const int end = next_known ? next->second.first : is_last ? job.round.world_size : 0;
@@ -143,13 +147,45 @@ void add_lost(const Papers& papers, JobView& job) {
         [&name = host](const auto& each) { return each.second && each.second->host == name; }));
     for (int lost = there; lost < before; ++lost)  // each is a node, and one note tells of all
       job.absent.push_back(
-          {host, "lost", lost == there ? lost_text(times, there, before) : "", {}, {}});
+          {host, "lost", lost == there ? lost_text(times, there, before) : "", {}, {}, ""});
   }
   for (const rendezvous::SetAside& each : job.round.set_aside) {
     if (each.cleared || papers.members.contains(each.ticket)) continue;
     const bool told = std::any_of(job.absent.begin(), job.absent.end(),
                                   [&](const AbsentNode& node) { return node.host == each.host; });
-    if (!told) job.absent.push_back({each.host, "set-aside", each.why, {}, {}});
+    if (!told) job.absent.push_back({each.host, "set-aside", each.why, {}, {}, each.ticket});
+  }
+}
+
+// The node ranks that a job of nodes with ranks still waits for. With nodes among them that take
+// any, nobody can tell.
+void add_awaited(const Papers& papers, JobView& job) {
+  const auto least = whole_number<int>(job.nnodes.substr(0, job.nnodes.find(':'))).value_or(0);
+  if (job.round.phase != Phase::Gathering || least > kMostAwaited) return;
+  std::set<int> asked;
+  for (const auto& [ticket, member] : papers.members) {
+    if (!member || !member->node_rank || member->node_rank_is_wish) return;
+    asked.insert(*member->node_rank);
+  }
+  for (int rank = 0; !asked.empty() && rank < least; ++rank)
+    if (!asked.contains(rank))
+      job.absent.push_back({"", "missing", "it has not come", rank, std::nullopt, ""});
+}
+
+// Why the leader lets it wait; it is refused if the other stays.
+void note_duplicates(const Papers& papers, JobView& job) {
+  std::map<int, int> asking;  // agents, by node rank
+  const auto own = [&](const NodeView& node) {
+    const auto& member = papers.members.at(node.ticket);
+    return member && !member->node_rank_is_wish ? member->node_rank : std::nullopt;
+  };
+  for (const NodeView& node : job.nodes)
+    if (const auto rank = own(node)) ++asking[*rank];
+  for (NodeView& node : job.nodes) {
+    const auto rank = own(node);
+    if (rank && asking[*rank] > 1 && !node.group_rank && node.note.empty())
+      node.note = "node rank " + std::to_string(*rank) + " is asked for by " +
+                  counted(asking[*rank], "agent");
   }
 }
 
@@ -223,6 +259,7 @@ class Reader {
              std::tuple(!b.group_rank, b.group_rank.value_or(0), std::string_view(b.host),
                         std::string_view(b.ticket));
     });
+    note_duplicates(papers_, job_);
     add_missing(papers_, job_);
     add_lost(papers_, job_);
     add_beats(papers_, job_);
@@ -230,6 +267,7 @@ class Reader {
     // The agreement goes with the job's end.
     if (job_.max_restarts == 0) job_.max_restarts = job_.history.max_restarts;
     if (job_.nnodes.empty()) job_.nnodes = job_.history.nnodes;
+    add_awaited(papers_, job_);
     return std::move(job_);
   }
 

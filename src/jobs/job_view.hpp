@@ -45,12 +45,13 @@ struct NodeView {
 // A node that the job knows of, and that is not there.
 struct AbsentNode {
   std::string host;  // empty: not known any more
-  // "missing": it has a place in the round; "lost": it had one, and has not come back; "set-aside":
-  // it had to give its place to another, and has gone.
+  // "missing": it has a place in the round, or its node rank is waited for; "lost": it had one, and
+  // has not come back; "set-aside": it had to give its place to another, and has gone.
   std::string state;
   std::string note;                  // for people
   std::optional<int> group_rank;     // of one that is missing
   std::optional<NumberRange> ranks;  // of the same
+  std::string ticket{};              // empty: not known any more
 };
 
 // "is furthest behind: step 41, 3.0 s ago"; a step of -1: it does not say.

@@ -58,6 +58,7 @@ void members(NodeStatus& node, Visitor& visit) {
   visit("failed_ranks", IfAny(node.failed_ranks));
   visit("word_age_ms", node.word_age_ms);
   visit("lease_ms", node.lease_ms);
+  visit("node", IfAny(node.node));
 }
 
 template <typename Visitor>
@@ -67,6 +68,7 @@ void members(AbsentStatus& node, Visitor& visit) {
   visit("note", node.note);
   visit("group_rank", node.group_rank);
   visit("ranks", node.ranks);
+  visit("node", IfAny(node.node));
 }
 
 template <typename Visitor>

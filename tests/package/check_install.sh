@@ -77,6 +77,13 @@ done
   sh -c '"$0" status --json seen | "$1" >"$2"' "$scratch/moved/bin/drunctl" "$scratch/job_status/job_status" "$scratch/status"
 grep -qx 'seen: running, round 1, 0 of 0 restarts' "$scratch/status"
 "$scratch/job_events/job_events" "$scratch/events" | grep -qx 'job seen: round 1, restarts 0, SUCCEEDED, exit code 0'
+# A node that was lost does not run for ever.
+cat >"$scratch/gone" <<'EVENTS'
+{"event":"worker_started","time":"2026-11-28T14:30:00.000000000Z","run_id":"a","round":1,"node":"t2","hostname":"node2","global_rank":8}
+{"event":"node_gone","time":"2026-11-28T14:30:01.000000000Z","run_id":"a","round":1,"node":"t0","hostname":"node0","peer":"t2","peer_host":"node2"}
+EVENTS
+"$scratch/job_events/job_events" "$scratch/gone" | grep -qx '  node2: gone'
+echo '{"id":"a","absent":[{"host":"node7","state":"lost","note":"not back"}]}' | "$scratch/job_status/job_status" | grep -qx '  node7: lost, not back'
 # Without CMake, too.
 if command -v pkg-config >/dev/null; then
   PKG_CONFIG_PATH=$(dirname "$(find "$scratch/moved" -name drun.pc)")

@@ -76,18 +76,21 @@ struct NodeStatus {
   // known.
   std::optional<std::int64_t> word_age_ms;
   std::optional<std::int64_t> lease_ms;
+  std::string node;  // as events name it (events::Event::node)
 
   bool operator==(const NodeStatus&) const = default;
 };
 
 // A node that the job knows of, and that is not there.
 struct AbsentStatus {
-  std::string host;   // empty: not known any more
-  std::string state;  // "missing" (it has a place in the round), "lost", "set-aside"
-  std::string note;   // for people
+  std::string host;  // empty: not known any more
+  // "missing" (it has a place in the round, or is waited for), "lost", "set-aside"
+  std::string state;
+  std::string note;  // for people
   // Of one that is missing.
   std::optional<int> group_rank;
   std::optional<RankRange> ranks;
+  std::string node;  // as events name it; empty: not known any more
 
   bool operator==(const AbsentStatus&) const = default;
 };

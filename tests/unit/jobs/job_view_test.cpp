@@ -181,7 +181,7 @@ TEST(JobViewTest, ANodeOfTheRoundWithoutAnAgentIsMissing) {
   EXPECT_THAT(text, HasSubstr("\n  missing: node1, group rank 4 (ranks 4-7,16-19)\n"));
   EXPECT_THAT(to_json(status_of(store.view(), 0), true),
               HasSubstr(R"("absent":[{"host":"node1","state":"missing","note":"its agent is gone",)"
-                        R"("group_rank":1,"ranks":[4,7]},)"));
+                        R"("group_rank":1,"ranks":[4,7],"node":"t1"},)"));
   store.round.phase = Phase::Gathering;
   EXPECT_THAT(store.view().absent, IsEmpty()) << "nobody has a place then";
 }
@@ -199,8 +199,8 @@ TEST(JobViewTest, OfANodeThatFailedTheRanksThatDidAreTold) {
   member.failure->cause = "exit code 7";
   member.failure->others = {{{{4, 4}}, "exit code 9", "", 0}};
   const std::string json = to_json(status_of(store.view(), 0), true);
-  EXPECT_THAT(json, HasSubstr(R"("ranks":[4,7],"failed_ranks":[[4,4],[6,6]]})"));
-  EXPECT_THAT(json, HasSubstr(R"("ranks":[0,3]})"));
+  EXPECT_THAT(json, HasSubstr(R"("ranks":[4,7],"failed_ranks":[[4,4],[6,6]],"node":"t1"})"));
+  EXPECT_THAT(json, HasSubstr(R"("ranks":[0,3],"node":"t0"})"));
 }
 
 TEST(JobViewTest, WhoWasLostAndIsNotBackIsNamed) {
@@ -356,6 +356,47 @@ TEST(JobViewTest, WaitingSaysForWhom) {
             "  waiting: node0\n");
 }
 
+TEST(JobViewTest, TheNodeRanksThatAreWaitedForAreAbsent) {
+  Store store;
+  store.round.phase = Phase::Gathering;
+  store.round.waiting = "2 of 6 nodes (node[0,3]); missing node ranks 1-2,4-5";
+  for (const int rank : {0, 3}) {
+    store.member("t" + std::to_string(rank)).host = "node" + std::to_string(rank);
+    store.member("t" + std::to_string(rank)).node_rank = rank;
+  }
+  Documents documents = store.documents();
+  const auto set_size = [&](const std::string& nnodes) {
+    documents[store.keys.job] = encode(rendezvous::JobDocument{{{"nnodes", nnodes}}});
+  };
+  set_size("6");
+  const JobView view = jobs_in(documents).at(0);
+  std::vector<int> ranks;
+  for (const AbsentNode& node : view.absent) {
+    EXPECT_EQ(node.state, "missing");
+    ranks.push_back(node.group_rank.value_or(-1));
+  }
+  EXPECT_THAT(ranks, ElementsAre(1, 2, 4, 5));
+  EXPECT_THAT(text_of(view), Not(HasSubstr("\n  missing:"))) << "it is in the line that waits";
+  set_size("1000000000");
+  EXPECT_THAT(jobs_in(documents).at(0).absent, IsEmpty());
+  set_size("6");
+  store.member("any").host = "node9";  // it takes a rank that nobody asks for
+  documents[store.keys.member("any")] = encode(store.members["any"]);
+  EXPECT_THAT(jobs_in(documents).at(0).absent, IsEmpty());
+}
+
+TEST(JobViewTest, OfANodeRankThatTwoAskForItIsSaid) {
+  Store store;
+  store.round.phase = Phase::Gathering;
+  for (const char* ticket : {"a", "b", "c"}) {
+    store.member(ticket).host = std::string("node-") + ticket;
+    store.member(ticket).node_rank = ticket[0] == 'c' ? 2 : 1;
+  }
+  EXPECT_THAT(text_of(store.view()), HasSubstr("\n  node-a: node rank 1 is asked for by 2 agents\n"
+                                               "  node-b: node rank 1 is asked for by 2 agents\n"));
+  EXPECT_THAT(text_of(store.view()), Not(HasSubstr("node-c: ")));
+}
+
 TEST(JobViewTest, SeveralJobsEachHaveTheirOwn) {
   Documents all = Store("b").documents();
   all.merge(Store("a/x").documents());
@@ -396,8 +437,8 @@ TEST(JobViewTest, ASilenceIsToldOnceItIsLong) {
   EXPECT_THAT(text(),
               HasSubstr("\n  silent: node[0,2]: no word for up to 12.3 s, lost after 15.0 s\n"));
   const std::string json = to_json(status_of(jobs_in(store.documents(), words).at(0), 0), true);
-  EXPECT_THAT(json, HasSubstr(R"("ranks":[4,7],"word_age_ms":7500,"lease_ms":15000})"));
-  EXPECT_THAT(json, HasSubstr(R"("ranks":[12,15]})")) << "nobody knows";
+  EXPECT_THAT(json, HasSubstr(R"("ranks":[4,7],"word_age_ms":7500,"lease_ms":15000,"node":"t1"})"));
+  EXPECT_THAT(json, HasSubstr(R"("ranks":[12,15],"node":"t3"})")) << "nobody knows";
   EXPECT_THAT(text_of(store.view()), Not(HasSubstr("silent")));
 }
 
@@ -479,8 +520,8 @@ TEST(JobViewTest, JsonHasEveryNode) {
       R"("nodes":1,"world_size":4,"waiting":"","reason":"","since_ms":0,"hung":false},"restarts":0,"max_restarts":3,)"
       R"("losses":0,"nodes":[{"host":"node0","address":"10.0.0.1","role":"default",)"
       R"("state":"running","note":"","hosts_store":true,"leads":true,"group_rank":0,)"
-      R"("ranks":[0,3]},{"host":"node9","address":"","role":"","state":"spare","note":"",)"
-      R"("hosts_store":false,"leads":false}],"absent":[],"rounds":[]})");
+      R"("ranks":[0,3],"node":"t0"},{"host":"node9","address":"","role":"","state":"spare","note":"",)"
+      R"("hosts_store":false,"leads":false,"node":"late"}],"absent":[],"rounds":[]})");
 }
 
 }  // namespace

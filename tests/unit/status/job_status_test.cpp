@@ -32,10 +32,11 @@ JobStatus full() {
                 RankRange{0, 3},
                 {{1, 1}, {3, 3}},
                 120,
-                5'000},
-               {"node1", "10.0.0.2", "big", "spare", "", false, false, {}, {}, {}, {}, {}}};
-  job.absent = {{"node7", "missing", "its agent is gone", 1, RankRange{4, 7}},
-                {"", "lost", "lost in 1 round, and not back", {}, {}}};
+                5'000,
+                "iz78yn"},
+               {"node1", "10.0.0.2", "big", "spare", "", false, false, {}, {}, {}, {}, {}, {}}};
+  job.absent = {{"node7", "missing", "its agent is gone", 1, RankRange{4, 7}, "bhmf0o"},
+                {"", "lost", "lost in 1 round, and not back", {}, {}, ""}};
   job.steps = {41, 57};
   job.behind = {"node0", 2, 41, 1'795'876'210'000};
   job.collective = "rank 1 has begun 99";
@@ -53,11 +54,11 @@ TEST(JobStatusTest, IsALineOfJson) {
       R"("since_ms":1795876209000,"hung":true},"restarts":1,"max_restarts":3,"losses":2,)"
       R"("nodes":[{"host":"node0","address":"10.0.0.1","role":"default","state":"failed",)"
       R"("note":"rank 1","hosts_store":true,"leads":true,"group_rank":0,"ranks":[0,3],)"
-      R"("failed_ranks":[[1,1],[3,3]],"word_age_ms":120,"lease_ms":5000},)"
+      R"("failed_ranks":[[1,1],[3,3]],"word_age_ms":120,"lease_ms":5000,"node":"iz78yn"},)"
       R"({"host":"node1","address":"10.0.0.2","role":"big","state":"spare","note":"",)"
       R"("hosts_store":false,"leads":false}],)"
       R"("absent":[{"host":"node7","state":"missing","note":"its agent is gone","group_rank":1,)"
-      R"("ranks":[4,7]},{"host":"","state":"lost","note":"lost in 1 round, and not back"}],)"
+      R"("ranks":[4,7],"node":"bhmf0o"},{"host":"","state":"lost","note":"lost in 1 round, and not back"}],)"
       R"("steps":[41,57],"behind":{"host":"node0","rank":2,"step":41,)"
       R"("heartbeat_ms":1795876210000},"collective":"rank 1 has begun 99",)"
       R"("usage":[{"rank":0,"cpu_ms":12100,"peak_kib":812000,"read_kib":8,"written_kib":96,)"
