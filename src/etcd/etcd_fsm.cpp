@@ -52,20 +52,14 @@ void EtcdFsm::open(Time now) {
 void EtcdFsm::watch(rendezvous::WatchId watch, std::string key, bool prefix, Time now) {
   if (phase_ == Phase::Over) return;
   unwatch(watch);
-  Watch& entry = watches_[watch];
-  entry.key = std::move(key);
-  entry.prefix = prefix;
-  entry.serial = ++last_serial_;
+  const std::uint64_t serial = watches_.add(watch, std::move(key), prefix);
   if (phase_ != Phase::Up) return;
-  work_.emplace_back(Look{watch, entry.serial});
+  work_.emplace_back(Look{watch, serial});
   do_work(now);
 }
 
 void EtcdFsm::unwatch(rendezvous::WatchId watch) {
-  const auto entry = watches_.find(watch);
-  if (entry == watches_.end()) return;
-  if (entry->second.stream != 0) canceled_.push_back(entry->second.stream);
-  watches_.erase(entry);
+  if (const auto stream = watches_.remove(watch)) canceled_.push_back(*stream);
 }
 
 void EtcdFsm::commit(rendezvous::RequestId request, rendezvous::Transaction transaction, Time now) {
@@ -125,11 +119,8 @@ void EtcdFsm::on_reply(std::uint64_t call, const Reply& reply, Time now) {
     on_presence(reply, now);
   } else if (call == job_call_) {
     job_call_ = 0;
-  } else {
-    const auto entry = std::find_if(watches_.begin(), watches_.end(), [call](const auto& each) {
-      return each.second.stream == call;
-    });
-    if (entry != watches_.end() && usable(reply, now)) lost("it ended a watch", now);
+  } else if (watches_.of_stream(call) && usable(reply, now)) {
+    lost("it ended a watch", now);
   }
 }
 
@@ -177,11 +168,7 @@ void EtcdFsm::drop_connection() {
   canceled_.clear();
   step_call_ = work_call_ = beat_call_ = presence_call_ = job_call_ = 0;
   beat_due_.reset();
-  for (auto& [name, entry] : watches_) {
-    entry.stream = 0;
-    entry.line.clear();
-    entry.begin_due.reset();
-  }
+  watches_.drop_streams();
 }
 
 // The next attempt goes to the next member.
@@ -274,9 +261,8 @@ void EtcdFsm::on_time(Time now) {
     const auto silent = std::chrono::duration_cast<milliseconds>(now - last_heard_);
     return lost("no answer for " + describe(silent), now, silent);
   }
-  for (const auto& [name, entry] : watches_) {
-    if (entry.begin_due && now >= *entry.begin_due) return lost("no answer to a watch", now);
-  }
+  if (const auto due = watches_.next_due(); due && now >= *due)
+    return lost("no answer to a watch", now);
   const bool beating = beat_call_ != 0 || presence_call_ != 0;
   if (!beating && now >= next_beat_) beat(now);
   if (now >= next_job_beat_) keep_job(now);
@@ -294,9 +280,7 @@ std::optional<EtcdFsm::Time> EtcdFsm::next_deadline() const {
       if (beat_due_) due = std::min(due, *beat_due_);
       if (work_call_ != 0) due = std::min(due, work_due_);
       if (closing_by_) due = std::min(due, *closing_by_);
-      for (const auto& [name, entry] : watches_)
-        due = std::min(due, entry.begin_due.value_or(due));
-      return due;
+      return std::min(due, watches_.next_due().value_or(due));
     }
     case Phase::Idle:
     case Phase::Over:

@@ -21,7 +21,6 @@
 #include <chrono>
 #include <cstdint>
 #include <deque>
-#include <map>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -30,6 +29,7 @@
 
 #include "etcd/etcd_messages.hpp"
 #include "etcd/etcd_options.hpp"
+#include "etcd/etcd_watches.hpp"
 #include "rendezvous/key_value.hpp"
 #include "store/client/backoff.hpp"
 
@@ -100,14 +100,6 @@ class EtcdFsm {
   enum class Step { Authenticate, KeepAlive, EndSession, Grant, KeepJob, RaiseFence, CreateFence };
   // After an attempt that failed: another may do better, one at another member, or none.
   enum class Hope { Again, Elsewhere, None };
-  struct Watch {
-    std::string key;
-    bool prefix = false;
-    std::uint64_t serial = 0;       // no other watch has had it, whatever its name
-    std::uint64_t stream = 0;       // 0: not begun on this connection
-    std::string line;               // of the stream, as far as it has come
-    std::optional<Time> begin_due;  // for its first line; nullopt: it has come, or is not due
-  };
   struct Commit {
     rendezvous::RequestId request = 0;
     rendezvous::Transaction transaction;
@@ -135,8 +127,6 @@ class EtcdFsm {
 
   // ---- up ----
   void do_work(Time now);
-  // Null: it is not watched any more.
-  [[nodiscard]] Watch* watch_of(const Look& look);
   void on_work(const Reply& reply, Time now);
   void on_committed(const Commit& commit, const std::string& body, Time now);
   void on_looked(const Look& look, const std::string& body, Time now);
@@ -201,8 +191,7 @@ class EtcdFsm {
   Time next_job_beat_;
   std::uint64_t job_call_ = 0;
 
-  std::map<rendezvous::WatchId, Watch> watches_;
-  std::uint64_t last_serial_ = 0;
+  EtcdWatches watches_;
   std::deque<Work> work_;        // to be done, one after the other
   std::uint64_t work_call_ = 0;  // for the first of it; 0: none is under way
   Time work_due_;

@@ -2,9 +2,8 @@
 #include <algorithm>
 #include <utility>
 
-#include "base/hex.hpp"
-#include "base/whole_number.hpp"
 #include "etcd/etcd_fsm.hpp"
+#include "etcd/etcd_session.hpp"
 
 namespace drun::etcd {
 namespace {
@@ -18,15 +17,11 @@ constexpr const char* kRange = "/v3/kv/range";
 constexpr const char* kWatch = "/v3/watch";
 constexpr const char* kGrant = "/v3/lease/grant";
 constexpr const char* kKeepAlive = "/v3/lease/keepalive";
-constexpr const char* kRevoke = "/v3/lease/revoke";
 constexpr const char* kAuthenticate = "/v3/auth/authenticate";
 
 // What a job leaves behind goes this long after its last agent, as with torchrun.
 constexpr std::chrono::seconds kJobLifetime{7'200};
 constexpr std::chrono::minutes kJobBeat{10};
-// No id of a job can make a key that begins so: in those, two capital digits follow a '%'.
-constexpr const char* kFences = "drun/%session/";
-constexpr std::size_t kFenceDigits = 20;
 constexpr const char* kSessionEnded = "the session has ended";
 // A member that is ending closes a connection once or twice; something else does so every time.
 constexpr std::size_t kClosedInARow = 6;
@@ -34,26 +29,6 @@ constexpr std::size_t kClosedInARow = 6;
 constexpr milliseconds kBeatAgain{50};
 // How often a connection after a break shows that it works.
 constexpr milliseconds kTrialBeat{500};
-constexpr std::size_t kLongestLine = 256UL << 20U;
-
-// The server of etcd reads up to 4 KiB at once, takes the end of what is sent for a caller who has
-// gone, and then may not do what it was asked. It does not see the end as long as there is more.
-constexpr std::size_t kFarewellPadding = 8'192;
-
-std::string fence_key(LeaseId session) {
-  std::string bytes;
-  for (int shift = 56; shift >= 0; shift -= 8)
-    bytes.push_back(static_cast<char>(static_cast<std::uint64_t>(session) >> shift & 255U));
-  std::string key = kFences;
-  append_hex(key, bytes);
-  return key;
-}
-
-// Digits of one length compare as the numbers do.
-std::string fence_value(std::uint64_t generation) {
-  const std::string digits = std::to_string(generation);
-  return std::string(kFenceDigits - digits.size(), '0') + digits;
-}
 
 bool is_about_user(const Refusal& refusal) {
   return refusal.is(GrpcCode::Unauthenticated) ||
@@ -92,7 +67,7 @@ void EtcdFsm::take_step(Step step, Time now) {
       step_call_ = call(kKeepAlive, lease_request(session_));
       return;
     case Step::EndSession:
-      step_call_ = call(kRevoke, lease_request(session_));
+      step_call_ = call(kRevokePath, lease_request(session_));
       return;
     case Step::Grant:
       alive_sent_ = now;
@@ -105,7 +80,7 @@ void EtcdFsm::take_step(Step step, Time now) {
       return;
     case Step::RaiseFence:
     case Step::CreateFence:
-      fence_ = {fence_key(session_), fence_value(++generation_)};
+      fence_ = fence_of(session_, ++generation_);
       step_call_ = call(kTransaction, fence_request(fence_, step == Step::CreateFence, session_));
       return;
   }
@@ -216,9 +191,8 @@ void EtcdFsm::on_fence(const std::string& body, Time now) {
     // Who has deleted it may have deleted the keys of the session, too.
     if (!answer->fence) return take_step(Step::EndSession, now);
     // An attempt of before has come late.
-    const std::string& held = *answer->fence;
-    const auto generation = whole_number<std::uint64_t>(held);
-    if (!generation || held.size() != kFenceDigits || *generation >= UINT32_MAX)
+    const auto generation = generation_in(*answer->fence);
+    if (!generation)
       return attempt_failed("another has changed the key of this session", Hope::Again, now);
     generation_ = std::max(generation_, *generation);
     return take_step(Step::RaiseFence, now);
@@ -245,8 +219,8 @@ void EtcdFsm::session_ready(Time now) {
   events_.emplace_back(rendezvous::Renewed{alive_sent_});
   // Watches first: what the waiting transactions change then comes as changes.
   std::deque<Work> work;
-  for (const auto& [name, entry] : watches_)
-    work.emplace_back(Look{name, entry.serial});
+  for (const auto& [name, serial] : watches_.serials())
+    work.emplace_back(Look{name, serial});
   std::move(work_.begin(), work_.end(), std::back_inserter(work));
   work_ = std::move(work);
   do_work(now);
@@ -263,22 +237,16 @@ void EtcdFsm::do_work(Time now) {
           call(kTransaction, commit_request(commit->transaction, fence_, session_, job_lease_));
       calls_.back().once = true;
     } else if (const auto* look = std::get_if<Look>(&work)) {
-      const Watch* const watch = watch_of(*look);
+      const auto* const watch = watches_.find(look->watch, look->serial);
       if (watch == nullptr) {
         work_.pop_front();
         continue;
       }
       work_call_ = call(kRange, range_request(watch->key, watch->prefix));
     } else {
-      work_call_ = call(kRevoke, lease_request(session_));
+      work_call_ = call(kRevokePath, lease_request(session_));
     }
   }
-}
-
-EtcdFsm::Watch* EtcdFsm::watch_of(const Look& look) {
-  const auto entry = watches_.find(look.watch);
-  const bool same = entry != watches_.end() && entry->second.serial == look.serial;
-  return same ? &entry->second : nullptr;
 }
 
 void EtcdFsm::on_work(const Reply& reply, Time now) {
@@ -310,12 +278,13 @@ void EtcdFsm::on_committed(const Commit& commit, const std::string& body, Time n
 }
 
 void EtcdFsm::on_looked(const Look& look, const std::string& body, Time now) {
-  Watch* const watch = watch_of(look);
+  const auto* const watch = watches_.find(look.watch, look.serial);
   if (watch == nullptr) return;
   auto found = read_range(body);
   if (!found) return lost(found.error().what(), now);
-  watch->stream = call(kWatch, watch_request(watch->key, watch->prefix, found->revision + 1), true);
-  watch->begin_due = now + options_.heartbeat_timeout;
+  const auto stream =
+      call(kWatch, watch_request(watch->key, watch->prefix, found->revision + 1), true);
+  watches_.begin(look.watch, stream, now + options_.heartbeat_timeout);
   events_.emplace_back(rendezvous::WatchSnapshot{look.watch, std::move(found->entries)});
 }
 
@@ -332,8 +301,9 @@ void EtcdFsm::on_work_refused(const Refusal& refusal, Time now) {
   if (!is_limit(refusal)) return lost("it says: " + refusal.text, now, silent);
   if (const auto* commit = std::get_if<Commit>(&work)) {
     answer(commit->request, CommitOutcome::Rejected, here() + " says: " + refusal.text);
-  } else if (const auto* look = std::get_if<Look>(&work); watch_of(*look) != nullptr) {
-    watches_.erase(look->watch);
+  } else if (const auto* look = std::get_if<Look>(&work);
+             watches_.find(look->watch, look->serial) != nullptr) {
+    (void)watches_.remove(look->watch);
     events_.emplace_back(rendezvous::WatchRejected{look->watch, here() + " says: " + refusal.text});
   }
   work_call_ = 0;
@@ -343,31 +313,17 @@ void EtcdFsm::on_work_refused(const Refusal& refusal, Time now) {
 
 void EtcdFsm::on_stream(std::uint64_t call, std::string_view bytes, Time now) {
   if (phase_ != Phase::Up) return;
-  const auto entry = std::find_if(watches_.begin(), watches_.end(),
-                                  [call](const auto& each) { return each.second.stream == call; });
-  if (entry == watches_.end()) return;
-  const auto name = entry->first;
-  std::string text = std::move(entry->second.line);
-  const std::size_t looked_at = text.size();
-  text.append(bytes);
-  if (text.size() > kLongestLine) return lost("it sends an event without an end", now);
-  std::size_t begin = 0;
-  for (auto end = text.find('\n', looked_at); end != std::string::npos;
-       end = text.find('\n', begin)) {
-    on_line(name, std::string_view(text).substr(begin, end - begin), now);
-    begin = end + 1;
-    const auto same = watches_.find(name);
-    if (same == watches_.end() || same->second.stream != call) return;
-  }
-  text.erase(0, begin);
-  watches_[name].line = std::move(text);
+  if (!watches_.receive(call, bytes)) return lost("it sends an event without an end", now);
+  const auto name = watches_.of_stream(call);
+  while (const auto line = watches_.take_line(call))
+    on_line(*name, *line, now);
 }
 
 void EtcdFsm::on_line(rendezvous::WatchId name, std::string_view line, Time now) {
   if (line.empty()) return;
   auto news = read_watch(line);
   if (!news) return lost(news.error().what(), now);
-  watches_[name].begin_due.reset();
+  watches_.note_word(name);
   for (auto& changes : news->changes)
     events_.emplace_back(rendezvous::WatchChanges{name, std::move(changes)});
   if (!news->canceled) return;
@@ -422,10 +378,7 @@ void EtcdFsm::on_presence(const Reply& reply, Time now) {
   beat_due_.reset();
   last_heard_ = now;
   events_.emplace_back(rendezvous::Renewed{alive_sent_});
-  if (std::all_of(watches_.begin(), watches_.end(), [](const auto& each) {
-        return each.second.stream != 0 && !each.second.begin_due;
-      }))
-    troubled_ = false;
+  if (watches_.all_stream()) troubled_ = false;
   next_beat_ = std::max(now, alive_sent_ + beat_interval());
 }
 
@@ -436,15 +389,7 @@ void EtcdFsm::keep_job(Time now) {
 
 std::string EtcdFsm::farewell() const {
   if (session_ == 0 || options_.cluster.tls.used) return "";
-  const std::string body = lease_request(session_);
-  std::string bytes = std::string("POST ") + kRevoke +
-                      " HTTP/1.1\r\nHost: " + to_string(options_.cluster.endpoints[endpoint_]) +
-                      "\r\nContent-Type: application/json\r\nConnection: close\r\n";
-  if (!token_.empty()) bytes += "Authorization: " + token_ + "\r\n";
-  bytes += "Content-Length: " + std::to_string(body.size()) + "\r\n\r\n" + body;
-  while (bytes.size() < kFarewellPadding)
-    bytes += "\r\n";
-  return bytes;
+  return farewell_bytes(session_, options_.cluster.endpoints[endpoint_], token_);
 }
 
 }  // namespace drun::etcd
