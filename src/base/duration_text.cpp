@@ -26,4 +26,17 @@ std::string describe_duration(std::int64_t milliseconds) {
   return std::to_string(minutes / 60) + " h " + std::to_string(minutes % 60) + " min";
 }
 
+std::string seconds_text(std::chrono::milliseconds limit) {
+  const auto tenths = (limit.count() + 50) / 100;
+  std::string text = std::to_string(tenths / 10);
+  if (tenths % 10 != 0) text += "." + std::to_string(tenths % 10);
+  return text + " s";
+}
+
+std::string exact_duration(std::chrono::milliseconds limit, std::string_view gap) {
+  const auto ms = limit.count();
+  const bool whole = ms % 1000 == 0;
+  return std::to_string(whole ? ms / 1000 : ms) + std::string(gap) + (whole ? "s" : "ms");
+}
+
 }  // namespace drun

@@ -4,6 +4,7 @@
 #include <set>
 #include <utility>
 
+#include "base/duration_text.hpp"
 #include "rendezvous/documents.hpp"
 
 namespace drun::rendezvous {
@@ -15,11 +16,6 @@ constexpr const char* kUnlimited = "unlimited";
 constexpr const char* kEndpoints = "rdzv-endpoint";  // if there are several
 constexpr const char* kNodes = "nnodes";
 constexpr const char* kConf = "rdzv-conf";  // a job of one node has other defaults
-
-std::string flag_text(Milliseconds duration) {
-  const auto ms = duration.count();
-  return ms % 1000 == 0 ? std::to_string(ms / 1000) + "s" : std::to_string(ms) + "ms";
-}
 
 // As the flags that the user gave, or would give for it: each field but one is named after its
 // flag.
@@ -46,9 +42,9 @@ std::map<std::string, std::string> full_agreement(const Config& config) {
   agreement.emplace("max-losses",
                     config.max_losses ? std::to_string(*config.max_losses) : kUnlimited);
   if (config.min_runtime > Milliseconds(0))
-    agreement.emplace("min-runtime", flag_text(config.min_runtime));
+    agreement.emplace("min-runtime", exact_duration(config.min_runtime, ""));
   if (config.hang_timeout > Milliseconds(0))
-    agreement.emplace("hang-timeout", flag_text(config.hang_timeout));
+    agreement.emplace("hang-timeout", exact_duration(config.hang_timeout, ""));
   constexpr const char* kOrders[] = {"keep", "host", "join", "topology"};
   agreement.emplace("rank-order", kOrders[static_cast<std::size_t>(config.rank_order)]);
   agreement.emplace("resize", config.resize == Resize::Now ? "now" : "restart");

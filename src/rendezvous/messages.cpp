@@ -91,14 +91,7 @@ std::string left_text(Milliseconds elapsed, Milliseconds limit) {
 }
 
 std::string duration_text(Milliseconds duration) {
-  const auto tenths = (static_cast<long long>(duration.count()) + 50) / 100;
-  char text[32];
-  if (tenths % 10 == 0) {
-    std::snprintf(text, sizeof text, "%lld s", tenths / 10);
-  } else {
-    std::snprintf(text, sizeof text, "%lld.%lld s", tenths / 10, tenths % 10);
-  }
-  return text;
+  return seconds_text(duration);
 }
 
 std::string ranges_text(const std::vector<int>& sorted) {

@@ -4,6 +4,7 @@
 #include <string_view>
 #include <vector>
 
+#include "base/duration_text.hpp"
 #include "base/printable.hpp"
 #include "base/shell_quote.hpp"
 #include "base/split.hpp"
@@ -44,11 +45,6 @@ std::string columns(const std::vector<Explained>& rows) {
     result += pad(row.value.size() > values ? "" : row.value, values) + "  " + row.origin + "\n";
   }
   return result;
-}
-
-std::string milliseconds_text(std::chrono::milliseconds value) {
-  const auto count = value.count();
-  return count % 1000 == 0 ? std::to_string(count / 1000) + " s" : std::to_string(count) + " ms";
 }
 
 // -x: of each value the name, for what it is set to may be a secret.
@@ -135,10 +131,10 @@ std::string explain_text(const cli::GivenFlags& flags, const Options& options) {
   const bool with_token = !options.worker_store_chosen && options.replica_groups == 0;
   add("workers' store", with_token ? "agent; with a token local" : to_string(options.worker_store));
   add("on SIGTERM", options.leave_on_sigterm ? "leave" : "stop");
-  add("join timeout", milliseconds_text(conf.join_timeout));
-  add("last call timeout", milliseconds_text(conf.last_call_timeout));
-  add("close timeout", milliseconds_text(conf.close_timeout));
-  add("keep alive", milliseconds_text(conf.keep_alive_interval) + " x " +
+  add("join timeout", exact_duration(conf.join_timeout));
+  add("last call timeout", exact_duration(conf.last_call_timeout));
+  add("close timeout", exact_duration(conf.close_timeout));
+  add("keep alive", exact_duration(conf.keep_alive_interval) + " x " +
                         std::to_string(conf.keep_alive_max_attempt));
   if (!options.notes.empty()) result += "\nWarnings:\n";
   for (const std::string& note : options.notes)

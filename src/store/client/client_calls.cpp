@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstdio>
 
+#include "base/duration_text.hpp"
 #include "drun/store/errors.hpp"
 
 namespace drun::store {
@@ -232,11 +233,10 @@ std::string_view closing_hint(Op op) {
 }
 
 std::string to_text(std::chrono::steady_clock::duration duration) {
-  const auto ms = std::chrono::duration_cast<std::chrono::milliseconds>(duration).count();
-  if (ms < 1000) return std::to_string(std::max<decltype(ms)>(ms, 0)) + " ms";
-  const auto tenths = (ms + 50) / 100;
-  return std::to_string(tenths / 10) + (tenths % 10 == 0 ? "" : "." + std::to_string(tenths % 10)) +
-         " s";
+  using std::chrono::milliseconds;
+  const auto limit = std::max(std::chrono::duration_cast<milliseconds>(duration), milliseconds(0));
+  return limit < std::chrono::seconds(1) ? std::to_string(limit.count()) + " ms"
+                                         : seconds_text(limit);
 }
 
 std::string quote_bytes(std::string_view bytes) {

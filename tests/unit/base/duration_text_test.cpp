@@ -1,11 +1,15 @@
 #include "base/duration_text.hpp"
 
+#include <chrono>
+#include <cstdint>
 #include <utility>
 
 #include <gtest/gtest.h>
 
 namespace drun {
 namespace {
+
+using namespace std::chrono_literals;
 
 TEST(DurationTextTest, IsAsPreciseAsItMatters) {
   const std::pair<std::int64_t, const char*> cases[] = {
@@ -25,6 +29,23 @@ TEST(DurationTextTest, IsAsPreciseAsItMatters) {
   };
   for (const auto& [ms, text] : cases)
     EXPECT_EQ(describe_duration(ms), text);
+}
+
+TEST(DurationTextTest, ALimitIsShownToATenthOfASecond) {
+  const std::pair<std::int64_t, const char*> cases[] = {
+      {0, "0 s"},       {49, "0 s"},      {50, "0.1 s"},      {1'000, "1 s"},
+      {1'449, "1.4 s"}, {1'450, "1.5 s"}, {600'000, "600 s"}, {9'999, "10 s"},
+  };
+  for (const auto& [ms, text] : cases)
+    EXPECT_EQ(seconds_text(std::chrono::milliseconds(ms)), text);
+}
+
+TEST(DurationTextTest, WhatWasSetIsShownExactly) {
+  EXPECT_EQ(exact_duration(0ms), "0 s");
+  EXPECT_EQ(exact_duration(10s), "10 s");
+  EXPECT_EQ(exact_duration(1'500ms), "1500 ms");
+  EXPECT_EQ(exact_duration(10s, ""), "10s");
+  EXPECT_EQ(exact_duration(1'500ms, ""), "1500ms");
 }
 
 }  // namespace
