@@ -2,7 +2,6 @@
 #include <algorithm>
 
 #include "rendezvous/member.hpp"
-#include "rendezvous/membership.hpp"
 #include "rendezvous/messages.hpp"
 
 namespace drun::rendezvous {

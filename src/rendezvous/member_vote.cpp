@@ -56,12 +56,9 @@ void MemberVote::keep_history() {
 }
 
 // A store that has no history yet may follow one that had: what is known of it stays.
-bool MemberVote::take_history(WatchId watch, const std::optional<std::string>& value) {
-  if (history_watch_ == 0 || watch != history_watch_) return false;
-  if (value) {
-    if (auto history = decode_history(*value)) history_ = std::move(*history);
-  }
-  return true;
+void MemberVote::take_history(WatchId watch, const std::optional<std::string>& value) {
+  if (history_watch_ == 0 || watch != history_watch_ || !value) return;
+  if (auto history = decode_history(*value)) history_ = std::move(*history);
 }
 
 }  // namespace drun::rendezvous

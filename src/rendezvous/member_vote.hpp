@@ -33,8 +33,8 @@ class MemberVote {
   void on_renewed(const Renewed& event);
   // Votes as a node of the last round. `rank`: of this node in it, if it is known.
   void speak(const RoundDocument& round, std::optional<int> rank);
-  // True: it was the history that this may watch.
-  bool take_history(WatchId watch, const std::optional<std::string>& value);
+  // Of any watch: counts if it is the one on the history.
+  void take_history(WatchId watch, const std::optional<std::string>& value);
 
   [[nodiscard]] State state() const { return state_; }
   // No leader of a later store would begin a round without waiting for this node.

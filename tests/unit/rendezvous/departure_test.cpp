@@ -215,7 +215,65 @@ const std::vector<test::StateRow> kTable = {
       link down; leads until later; no part in the job any more; 1 s; 11 s; gone -> nothing
 )"}};
 
-// AskedToStop and AskedToLeave are over as soon as it is asked whether it ends.
+// Two states are over as soon as it is asked whether it ends.
+const test::TableEvents<DepartureMachine> kRequests = {
+    {"is told to stop",
+     [](auto& m) {
+       m.departure.ask_to_stop({"SIGTERM", kTerminated}, m.now);
+     }},
+    {"is told to leave", [](auto& m) {
+       m.departure.ask_to_leave({"SIGUSR1", 128 + SIGUSR1}, m.now);
+     }}};
+
+const std::vector<test::StateRow> kAskedTable = {
+    {"AskedToStop", {"is told to stop"}, R"(
+  nothing; stop; leave; trouble; workers gone; written; link down; leads until later; 1 s; gone
+      -> StopTold, "SIGTERM", signal 15, tells the leader to stop
+  refused -> Ending with refused 125, "SIGTERM", signal 15
+  unfit -> Ending with refused 94, "SIGTERM", signal 15
+  failed; given up; no part in the job any more -> Ending with stopped 143, "SIGTERM", signal 15
+  the job has ended -> Ending with success 0, "SIGTERM", signal 15
+  11 s -> Ending with stopped 143, "SIGTERM", signal 15, tells the leader to stop
+  is told to stop; is told to leave -> nothing
+)"},
+    {"AskedToStop, has failed", {"failed", "is told to stop"}, R"(
+  nothing; stop; leave; failed; given up; trouble; workers gone; written; link down; leads until
+      later; no part in the job any more; 1 s; 11 s; gone -> Ending with stopped 143, "SIGTERM",
+      signal 15
+  refused -> Ending with refused 125, "SIGTERM", signal 15
+  unfit -> Ending with refused 94, "SIGTERM", signal 15
+  the job has ended -> Ending with success 0, "SIGTERM", signal 15
+  is told to stop; is told to leave -> nothing
+)"},
+    {"AskedToLeave", {"is told to leave"}, R"(
+  nothing; stop; leave; failed; given up; trouble; written; link down; leads until later; no
+      part in the job any more; 1 s; 11 s; gone -> LeaveTold, "SIGUSR1", signal 10, tells the
+      leader to leave
+  refused -> Ending with refused 125, "SIGUSR1", signal 10
+  unfit -> Ending with refused 94, "SIGUSR1", signal 10
+  the job has ended -> Ending with success 0, "SIGUSR1", signal 10
+  workers gone -> LeaveTold, "SIGUSR1", signal 10, has left, tells the leader to leave
+  is told to stop; is told to leave -> nothing
+)"},
+    {"AskedToLeave, without workers", {"workers gone", "is told to leave"}, R"(
+  nothing; stop; leave; given up; trouble; workers gone; written; link down; no part in the job
+      any more; 1 s; 11 s; gone -> LeaveTold, "SIGUSR1", signal 10, has left, tells the leader
+      to leave
+  refused -> Ending with refused 125, "SIGUSR1", signal 10, has left
+  unfit -> Ending with refused 94, "SIGUSR1", signal 10, has left
+  failed -> Ending with stopped 138 alone, "SIGUSR1", signal 10, has left, tells the leader to
+      leave
+  the job has ended -> Ending with success 0, "SIGUSR1", signal 10, has left
+  leads until later -> LeaveTold, "SIGUSR1", signal 10, tells the leader to leave
+  is told to stop; is told to leave -> nothing
+)"}};
+
+TEST(DepartureTest, DoesWhenItIsAskedWhatTheTableSays) {
+  auto events = all_events();
+  events.insert(events.end(), kRequests.begin(), kRequests.end());
+  test::expect_table(events, kAskedTable, {"AskedToStop", "AskedToLeave"});
+}
+
 TEST(DepartureTest, DoesInEveryStateWhatTheTableSays) {
   test::expect_table(all_events(), kTable, {"Staying", "StopTold", "LeaveTold", "Ending", "Gone"});
 }
