@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "base/exit_codes.hpp"
+#include "base/terminal_size.hpp"
 #include "drun/base/endpoint.hpp"
 #include "drun/store/client.hpp"
 #include "secure/tls_context.hpp"
@@ -90,15 +91,9 @@ int failed(const Error& error);
 void print(std::string_view bytes);
 [[nodiscard]] bool on_terminal();
 
-struct ScreenSize {
-  std::size_t rows = 0;  // 0: not known
-  std::size_t columns = 0;
-};
-// Of the terminal that standard output is.
-[[nodiscard]] ScreenSize screen_size();
 // The lines at the beginning that such a screen has room for, above one that says how many more
 // there are. So it can be drawn again in place.
-[[nodiscard]] std::string fitted(std::string_view lines, const ScreenSize& screen);
+[[nodiscard]] std::string fitted(std::string_view lines, const TerminalSize& screen);
 
 // {"key": ..., "value": ...}; text that is not UTF-8 as "key_base64", "value_base64".
 using Fields = std::vector<std::pair<std::string, std::string>>;

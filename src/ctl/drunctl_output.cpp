@@ -1,4 +1,3 @@
-#include <sys/ioctl.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -40,13 +39,7 @@ bool on_terminal() {
   return ::isatty(STDOUT_FILENO) != 0;
 }
 
-ScreenSize screen_size() {
-  winsize size{};
-  if (::ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) != 0) return {};
-  return {size.ws_row, size.ws_col};
-}
-
-std::string fitted(std::string_view lines, const ScreenSize& screen) {
+std::string fitted(std::string_view lines, const TerminalSize& screen) {
   constexpr std::size_t kLeast = 3;  // a line, the one that counts the others, and the cursor's
   if (screen.rows < kLeast || screen.columns == 0) return std::string(lines);
   std::size_t rows = 0;

@@ -90,7 +90,8 @@ class LiveView {
     // A store that succeeds another hears of the jobs again in a moment.
     if (view.empty) return;
     // The last one is not drawn over, and is to be read whole.
-    std::string text = redraw_.in_place() && !ended_ ? fitted(view.text, screen_size()) : view.text;
+    std::string text =
+        redraw_.in_place() && !ended_ ? fitted(view.text, terminal_size(STDOUT_FILENO)) : view.text;
     if (text == last_) return;
     last_ = std::move(text);
     print(redraw_.in_place() ? kClearScreen + last_ : last_);

@@ -38,11 +38,6 @@ Terminal open_terminal(int like, std::size_t taken) {
   return terminal;
 }
 
-std::size_t columns_of(int terminal) {
-  winsize size{};
-  return ::ioctl(terminal, TIOCGWINSZ, &size) == 0 ? size.ws_col : 0;
-}
-
 void copy_window_size(int like, int master, std::size_t taken) {
   winsize size{};
   if (::ioctl(like, TIOCGWINSZ, &size) != 0) return;

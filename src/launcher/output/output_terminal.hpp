@@ -17,9 +17,6 @@ struct Terminal {
 // std::system_error.
 [[nodiscard]] Terminal open_terminal(int like, std::size_t taken);
 
-// How many characters fit on a line; 0: it is no terminal, or does not know.
-[[nodiscard]] std::size_t columns_of(int terminal);
-
 // Gives `master` the window size of `like`, less the columns that drun puts before each line, if
 // that leaves half of them. The kernel signals nobody: the agent passes SIGWINCH on.
 void copy_window_size(int like, int master, std::size_t taken);

@@ -5,7 +5,7 @@
 #include <utility>
 
 #include "base/log.hpp"
-#include "launcher/output/output_terminal.hpp"
+#include "base/terminal_size.hpp"
 
 namespace drun::launcher {
 
@@ -13,7 +13,7 @@ StatusScreen standard_error(Output& output) {
   return {::isatty(STDERR_FILENO) == 1,
           [&output](std::string text) { output.message(std::move(text)); },
           [&output](std::string text) { output.status(std::move(text)); },
-          [] { return columns_of(STDERR_FILENO); }};
+          [] { return terminal_size(STDERR_FILENO).columns; }};
 }
 
 StatusReporter::StatusReporter(StatusScreen screen, SharedLogDedup* neighbours, bool single_node)
