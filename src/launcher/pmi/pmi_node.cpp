@@ -241,6 +241,14 @@ std::optional<Fault> Node::ended(int local_rank) const {
   return Fault{local_rank, 1, "ended without MPI_Finalize"};
 }
 
+std::optional<std::string> Node::warning_at_end(int local_rank) {
+  if (begun(local_rank) || world_.world_size == 1 || std::exchange(warned_, true))
+    return std::nullopt;
+  return "local rank " + std::to_string(local_rank) +
+         " has ended without asking for the others; a program of Open MPI is a world of its own "
+         "under drun";
+}
+
 Wanted Node::take() {
   return std::exchange(wanted_, {});
 }

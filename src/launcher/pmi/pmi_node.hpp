@@ -71,6 +71,9 @@ class Node {
   // waiting for ever, so that is a fault of its own.
   [[nodiscard]] std::optional<Fault> ended(int local_rank) const;
 
+  // The same: what there is to say of a worker that has never spoken. Once for all of them.
+  [[nodiscard]] std::optional<std::string> warning_at_end(int local_rank);
+
   // What has to be done since the last call.
   [[nodiscard]] Wanted take();
 
@@ -110,6 +113,7 @@ class Node {
   std::optional<std::string> layout_;  // PMI_process_mapping; empty: not known
   int next_exchange_ = 0;
   bool exchanging_ = false;
+  bool warned_ = false;  // of a worker that does not speak PMI-1
   Wanted wanted_;
 };
 

@@ -22,7 +22,6 @@ class PmiService::Round : public std::enable_shared_from_this<Round> {
   Round(asio::io_context& io, const rendezvous::Assignment& assignment, pmi::World world,
         OnFault on_fault)
       : io_(io),
-        world_size_(world.world_size),
         on_fault_(std::move(on_fault)),
         nodes_(io, assignment, "pmi", "--framework mpi"),
         sockets_(static_cast<std::size_t>(world.local_size)),
@@ -47,11 +46,8 @@ class PmiService::Round : public std::enable_shared_from_this<Round> {
     auto fault = read(local_rank);
     socket(local_rank).reset();
     if (fault || !success) return fault;
-    if (!node_.begun(local_rank) && world_size_ > 1 && !std::exchange(warned_, true))
-      log::warning(
-          "--framework mpi: local rank {} has ended without asking for the others; a program of "
-          "Open MPI is a world of its own under drun",
-          local_rank);
+    if (const auto warning = node_.warning_at_end(local_rank))
+      log::warning("--framework mpi: {}", *warning);
     const auto middle = node_.ended(local_rank);
     return middle ? std::optional(RankFault{middle->exit_code, middle->cause}) : std::nullopt;
   }
@@ -139,12 +135,10 @@ class PmiService::Round : public std::enable_shared_from_this<Round> {
   }
 
   asio::io_context& io_;
-  const int world_size_;
   const OnFault on_fault_;
   NodeExchange nodes_;
   std::vector<Socket> silent_;
   std::vector<Socket> sockets_;  // by local rank; null: not connected, or heard no more
-  bool warned_ = false;          // of a worker that does not speak PMI-1
   pmi::Node node_;
 };
 

@@ -234,6 +234,18 @@ TEST(PmiNodeTest, WhoEndsInTheMiddleHasFailed) {
   EXPECT_FALSE(node.ended(3));
 }
 
+TEST(PmiNodeTest, WhoNeverSpokeIsToldOfOnceUnlessItIsAlone) {
+  Node node(world(3));
+  node.receive(0, kInit);
+  EXPECT_FALSE(node.warning_at_end(0));
+  const auto warning = node.warning_at_end(1);
+  ASSERT_TRUE(warning);
+  EXPECT_THAT(*warning, HasSubstr("local rank 1 has ended without asking for the others"));
+  EXPECT_FALSE(node.warning_at_end(2));
+  Node alone(world(1));
+  EXPECT_FALSE(alone.warning_at_end(0));
+}
+
 // Any cut of what is said gives the same answers, and no bytes do harm.
 TEST(PmiNodeTest, BytesOfAnyKindAreAnsweredOrAFault) {
   const std::string words[] = {
