@@ -9,6 +9,7 @@
 
 #include "base/log.hpp"
 #include "drun/store/async_client.hpp"
+#include "launcher/services/exchange_fsm.hpp"
 #include "launcher/services/exchange_keys.hpp"
 
 namespace drun::launcher {
@@ -31,26 +32,48 @@ class NodeExchange::Impl : public std::enable_shared_from_this<Impl> {
         place_(rendezvous::store_of(assignment)),
         keys_{std::move(kind), assignment.group_rank, assignment.group_world_size},
         purpose_(std::move(purpose)),
+        fsm_(assignment.group_world_size),
         retry_(io) {}
 
   void begin(int number, std::string text, Done done) {
     number_ = number;
     text_ = std::move(text);
     done_ = std::move(done);
-    if (keys_.nodes > 1) return attempt();
-    asio::post(io_, [weak = weak_from_this()] {
-      if (const auto self = weak.lock()) self->done_({self->text_});
-    });
+    perform(fsm_.begin(connected()));
   }
 
  private:
-  // Nothing is lost by doing it again.
-  void attempt() {
-    if (store_ && store_->connected()) return tell_and_hear();
+  using Step = ExchangeFsm::Step;
+
+  [[nodiscard]] bool connected() const { return store_ && store_->connected(); }
+
+  // `error`: what a pause is for.
+  void perform(Step step, const Error& error = {}) {
+    switch (step) {
+      case Step::None:
+        return;
+      case Step::Answer:
+        return asio::post(io_, [weak = weak_from_this()] {
+          if (const auto self = weak.lock()) self->done_({self->text_});
+        });
+      case Step::Connect:
+        return connect();
+      case Step::TellAndHear:
+        return tell_and_hear();
+      case Step::WarnAndPause:
+        log::warning("{}: the workers' store: {}; trying again", purpose_, error.what());
+        return pause();
+      case Step::Pause:
+        return pause();
+      case Step::Deliver:
+        return;  // by who has the texts
+    }
+  }
+
+  void connect() {
     store_.emplace(io_, place_);
     store_->connect(Clock::now() + kConnectLimit, [this](const Status& connected) {
-      if (!connected) return retry(connected.error());
-      tell_and_hear();
+      perform(fsm_.on_connected(bool(connected)), connected ? Error() : connected.error());
     });
   }
 
@@ -60,8 +83,8 @@ class NodeExchange::Impl : public std::enable_shared_from_this<Impl> {
     store_->multi_get(
         keys_.all(number_),
         [this](const Result<std::vector<std::string>>& texts) {
-          if (!texts) return retry(texts.error());
-          said_ = false;
+          const Step step = fsm_.on_texts(bool(texts));
+          if (step != Step::Deliver) return perform(step, texts.error());
           // It may end this object.
           const auto keep = shared_from_this();
           done_(*texts);
@@ -69,13 +92,11 @@ class NodeExchange::Impl : public std::enable_shared_from_this<Impl> {
         kPatience);
   }
 
-  void retry(const Error& error) {
-    if (!std::exchange(said_, true))
-      log::warning("{}: the workers' store: {}; trying again", purpose_, error.what());
+  void pause() {
     retry_.expires_after(kRetryAfter);
     retry_.async_wait([weak = weak_from_this()](asio::error_code cancelled) {
       const auto self = weak.lock();
-      if (!cancelled && self) self->attempt();
+      if (!cancelled && self) self->perform(self->fsm_.on_pause_over(self->connected()));
     });
   }
 
@@ -83,12 +104,12 @@ class NodeExchange::Impl : public std::enable_shared_from_this<Impl> {
   const Endpoint place_;
   const ExchangeKeys keys_;
   const std::string purpose_;
+  ExchangeFsm fsm_;
   asio::steady_timer retry_;
   std::optional<store::AsyncClient> store_;
   int number_ = 0;
   std::string text_;
   Done done_;
-  bool said_ = false;  // that the store is not reached
 };
 
 NodeExchange::NodeExchange(asio::io_context& io, const rendezvous::Assignment& assignment,
