@@ -7,15 +7,17 @@
 #include <system_error>
 #include <utility>
 
+#include "base/hex.hpp"
 #include "secure/tls_library.hpp"
 
 namespace drun::secure {
 namespace {
 
-constexpr std::size_t kKeyBytes = 32;
+constexpr std::size_t kKeyBytes = TlsContext::kKeyBytes;
 // Other uses of the token get other keys, and no key tells anything of another one.
 constexpr std::string_view kExtractLabel = "drun tls psk 1";
 constexpr std::string_view kExpandLabel = "agent connection\1";
+constexpr std::string_view kPageLabel = "drun status page 1";
 constexpr std::string_view kIdentity = "drun";
 constexpr std::array<unsigned char, 2> kCipher{0x13, 0x01};  // TLS_AES_128_GCM_SHA256
 
@@ -78,6 +80,11 @@ Error unusable() {
 
 }  // namespace
 
+Status can_speak_tls() {
+  const auto& library = tls_library();
+  return library ? Status(Done{}) : Status(library.error());
+}
+
 TlsContext::TlsContext(const TlsLibrary& library, std::string key, ssl_ctx_st* context)
     : library_(library), key_(std::move(key)), context_(context) {
   library_.context_set_data(context_, 0, &key_);
@@ -86,6 +93,15 @@ TlsContext::TlsContext(const TlsLibrary& library, std::string key, ssl_ctx_st* c
 TlsContext::~TlsContext() {
   library_.context_free(context_);
   wipe(key_);
+}
+
+std::string TlsContext::page_key() const {
+  std::array<unsigned char, kKeyBytes> bytes{};
+  library_.hmac(library_.sha256(), key_.data(), static_cast<int>(key_.size()), bytes_of(kPageLabel),
+                kPageLabel.size(), bytes.data(), nullptr);
+  std::string text;
+  append_hex(text, {reinterpret_cast<const char*>(bytes.data()), bytes.size()});
+  return text;
 }
 
 Result<std::shared_ptr<const TlsContext>> TlsContext::of(const Token& token) {

@@ -52,7 +52,7 @@ void TlsEngine::receive(std::string_view bytes, std::string& plain) {
   if (role_ == Role::Client && received_ == 0 && !bytes.empty() && bytes.front() != kTlsHello &&
       bytes.front() != kTlsAlert)
     return fail(Failure::NotTls);
-  while (!bytes.empty() && state_ != State::Failed) {
+  while (!bytes.empty() && (state_ == State::Handshake || state_ == State::Open)) {
     const std::string_view piece = bytes.substr(0, kPiece);
     bytes.remove_prefix(piece.size());
     if (state_ == State::Handshake) received_ += piece.size();
@@ -87,9 +87,10 @@ void TlsEngine::go_on(std::string& plain) {
       continue;
     }
     const int error = library_.ssl_get_error(ssl_, result);
-    // Its end comes with the connection's.
-    if (error == SSL_ERROR_WANT_READ || error == SSL_ERROR_ZERO_RETURN) return;
-    return fail(reason());
+    if (error == SSL_ERROR_WANT_READ) return;
+    if (error != SSL_ERROR_ZERO_RETURN) return fail(reason());
+    state_ = State::Ended;
+    return;
   }
 }
 

@@ -27,6 +27,7 @@ class TlsEngine {
   enum class State : std::uint8_t {
     Handshake,
     Open,   // the other side has proved that it has the token
+    Ended,  // it has said that nothing more comes of it: what does is thrown away
     Failed  // see failure(); output() may hold a last word for the other side
   };
   enum class Failure : std::uint8_t {

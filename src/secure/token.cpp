@@ -5,8 +5,13 @@
 #include <algorithm>
 #include <system_error>
 
+#include "base/random_bytes.hpp"
+
 namespace drun::secure {
 namespace {
+
+// Of 36 different characters each: more than 256 bits.
+constexpr std::size_t kMadeLength = 52;
 
 bool is_visible(char c) {
   return c > ' ' && c < 0x7f;
@@ -32,6 +37,15 @@ Result<Token> Token::from(std::string text) {
   wipe(text);
   wrong += "; this makes one: ";
   return Error(std::make_error_code(std::errc::invalid_argument), wrong.append(kMakesToken));
+}
+
+Token Token::made() {
+  return Token(random_name(kMadeLength));
+}
+
+std::string Token::handed_over(std::string_view variable) const {
+  std::string entry(variable);
+  return entry.append("=").append(text_);
 }
 
 // A loop of our own, as glibc has no timingsafe_memcmp() and nothing else here needs OpenSSL. The

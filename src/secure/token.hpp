@@ -22,8 +22,8 @@ inline constexpr std::string_view kShortToken =
 // Overwrites it where it stands, and leaves it empty.
 void wipe(std::string& secret);
 
-// There is no way to get its text out, so nothing can print it by mistake; only a key is made of
-// it. Its bytes are overwritten when it goes.
+// Its text comes out for another drun of the same job alone, so nothing can print it by mistake;
+// else only a key is made of it. Its bytes are overwritten when it goes.
 class Token {
  public:
   static constexpr std::size_t kShortest = 16;  // bytes
@@ -33,6 +33,9 @@ class Token {
   // Visible ASCII characters, which a variable, a file and a header of HTTP keep as they are. The
   // error ("it has 3 bytes, ...") says nothing of what they are. `text` is wiped then.
   [[nodiscard]] static Result<Token> from(std::string text);
+
+  // A new one, which nobody guesses.
+  [[nodiscard]] static Token made();
 
   Token(const Token&) = default;
   Token(Token&&) noexcept = default;
@@ -44,6 +47,8 @@ class Token {
 
   // Nobody guesses it, however fast.
   [[nodiscard]] bool is_long() const { return text_.size() >= kLong; }
+  // "NAME=text", for the environment of another drun of the job, which takes it out there.
+  [[nodiscard]] std::string handed_over(std::string_view variable) const;
   // Takes a time that depends on the length of `guess` alone.
   [[nodiscard]] bool is(std::string_view guess) const;
 

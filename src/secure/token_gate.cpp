@@ -10,7 +10,7 @@ namespace drun::secure {
 TokenGate::Answer TokenGate::check(std::string_view guess, Time now) {
   const Time from = std::max(forgotten_, now);
   const bool too_many = from - now > kEach * (kFree - 1);
-  if (too_many && !token_.is_long()) return Answer::Later;
+  if (too_many && guessable_) return Answer::Later;
   if (token_.is(guess)) return Answer::Open;
   if (too_many) return Answer::Later;
   forgotten_ = from + kEach;

@@ -21,13 +21,15 @@ class TokenGate {
     Later   // too many were wrong: it may be tried again after kEach, even if it is right
   };
 
-  // `token` must outlive this.
-  explicit TokenGate(const Token& token) : token_(token) {}
+  // `token` must outlive this. `guessable`: it is made of one that is not long.
+  explicit TokenGate(const Token& token, bool guessable = false)
+      : token_(token), guessable_(guessable || !token.is_long()) {}
 
   [[nodiscard]] Answer check(std::string_view guess, Time now);
 
  private:
   const Token& token_;
+  const bool guessable_;
   // When all wrong guesses so far are forgotten, at one every kEach.
   Time forgotten_{};
 };

@@ -62,24 +62,24 @@ Result<std::string> content(const std::string& path) {
 
 }  // namespace
 
-std::optional<Result<Token>> take_token(char** environment) {
+std::optional<Result<Token>> take_token(char** environment, std::string_view variable) {
   std::optional<std::string> found;
   char** kept = environment;
   for (char** entry = environment; *entry != nullptr; ++entry) {
     std::string_view text = *entry;
-    if (!text.starts_with(kTokenVariable) || !text.substr(kTokenVariable.size()).starts_with('=')) {
+    if (!text.starts_with(variable) || !text.substr(variable.size()).starts_with('=')) {
       *kept++ = *entry;
       continue;
     }
-    text.remove_prefix(kTokenVariable.size() + 1);
+    text.remove_prefix(variable.size() + 1);
     if (!found) found = text;
-    ::explicit_bzero(*entry, kTokenVariable.size() + 1 + text.size());
+    ::explicit_bzero(*entry, variable.size() + 1 + text.size());
   }
   *kept = nullptr;
   if (!found) return std::nullopt;
   auto token = Token::from(std::move(*found));
   if (!token)
-    return Error(token.error().code(), std::string(kTokenVariable) + ": " + token.error().what());
+    return Error(token.error().code(), std::string(variable) + ": " + token.error().what());
   return token;
 }
 
@@ -96,7 +96,7 @@ Result<Token> read_token(const std::string& path, std::chrono::milliseconds limi
 
 Result<std::optional<Token>> given_token(std::optional<Result<Token>> variable,
                                          const std::string& file) {
-  if (!variable && file.empty()) return std::optional<Token>();
+  if (!variable && (file.empty() || file == kNoTokenFile)) return std::optional<Token>();
   auto token = variable ? std::move(*variable) : read_token(file);
   if (token) return std::optional(std::move(*token));
   return Error(token.error().code(), (variable ? "" : "--token-file ") + token.error().what());

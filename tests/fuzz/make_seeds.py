@@ -184,10 +184,27 @@ def http_seeds(_):
     yield "tls", b"\6\x16\x03\x01\x02\x00\x01"
 
 
+def tls_seeds(_):
+    all_of_it, some, said = 253, 4 * 50 + 1, 4 * 40 + 3
+    shaken = bytes([all_of_it, all_of_it])
+    hello = b"\x16\x03\x01\x00\x20\x01" + bytes(31)
+    alert = b"\x15\x03\x03\x00\x02\x01\x00"
+    for options in (0, 1):
+        head = bytes([options])
+        yield f"whole-{options}", head + shaken + bytes([said, all_of_it, said, all_of_it])
+        yield f"pieces-{options}", head + bytes([some] * 12) + bytes([said, some, some, some])
+        yield f"hello-{options}", head + bytes([4 * len(hello)]) + hello
+        yield f"end-{options}", head + bytes([all_of_it, 4 * len(alert)]) + alert
+        yield f"alert-{options}", head + shaken + bytes([4 * len(alert)]) + alert
+        for step, bit in ((254, 0), (4 * 9 + 2, 3), (4 * 60 + 2, 7)):
+            yield f"changed-{options}-{step}", head + bytes([some, step, bit]) + shaken
+            yield f"broken-{options}-{step}", head + shaken + bytes([said, 4 * 5 + 1, step, bit]) + shaken
+
+
 def main():
     recordings, output = pathlib.Path(sys.argv[1]), pathlib.Path(sys.argv[2])
     for target, seeds in [("codec", codec_seeds), ("session", session_seeds), ("model", model_seeds),
-                          ("snapshot", snapshot_seeds), ("http", http_seeds)]:
+                          ("snapshot", snapshot_seeds), ("http", http_seeds), ("tls", tls_seeds)]:
         folder = output / target
         folder.mkdir(parents=True, exist_ok=True)
         for name, data in seeds(recordings):

@@ -57,6 +57,7 @@ class Call {
     --tries_left_;
     stage_ = Stage::Failed;
     rest_ = words_->bytes;
+    reached_ = false;
     if (tls_context_ != nullptr)
       tls_ = std::make_unique<secure::TlsEngine>(tls_context_, secure::TlsEngine::Role::Client);
     sockaddr_storage address{};
@@ -79,14 +80,18 @@ class Call {
     if (stage_ == Stage::Failed || !rest_.empty()) return;
     ::shutdown(socket_.get(), SHUT_WR);
     stage_ = Stage::Sent;
+    reached_ = true;
   }
   // Its bytes go when the store has proved what it is.
   void send_secure() {
     std::string& output = tls_->output();
     const ssize_t n = ::send(socket_.get(), output.data(), output.size(), MSG_NOSIGNAL);
-    if (n < 0 && errno != EAGAIN && errno != EINTR) stage_ = Stage::Failed;
-    if (n > 0) output.erase(0, static_cast<std::size_t>(n));
-    if (stage_ == Stage::Failed || !output.empty()) return;
+    if (n < 0 && errno != EAGAIN && errno != EINTR) return lose();
+    if (n > 0) {
+      output.erase(0, static_cast<std::size_t>(n));
+      reached_ = true;
+    }
+    if (!output.empty()) return;
     if (tls_->is_open() && rest_.empty()) {
       ::shutdown(socket_.get(), SHUT_WR);
       stage_ = Stage::Sent;
@@ -97,19 +102,23 @@ class Call {
     if (got < 0 && (errno == EAGAIN || errno == EINTR)) return;
     std::string ignored;
     if (got > 0) tls_->receive({bytes, static_cast<std::size_t>(got)}, ignored);
-    if (got <= 0 || tls_->state() == secure::TlsEngine::State::Failed) {
+    if (got <= 0 || tls_->state() == secure::TlsEngine::State::Ended) return lose();
+    if (tls_->state() == secure::TlsEngine::State::Failed)
       stage_ = Stage::Failed;
-    } else if (tls_->is_open()) {
+    else if (tls_->is_open())
       tls_->send(std::exchange(rest_, {}));
-    }
+  }
+  // It may have ended before it had read it, or had no room: whoever has never answered is not
+  // there.
+  void lose() {
+    stage_ = Stage::Failed;
+    if (reached_ && tries_left_ > 0) dial();
   }
   void await_close() {
     char ignored[512];
     const ssize_t n = ::recv(socket_.get(), ignored, sizeof ignored, 0);
     if (n == 0) stage_ = Stage::Taken;
-    if (n >= 0 || errno == EAGAIN || errno == EINTR) return;
-    stage_ = Stage::Failed;
-    if (tries_left_ > 0) dial();  // it may have ended before it had read it
+    if (n < 0 && errno != EAGAIN && errno != EINTR) lose();
   }
 
   const Words* words_;
@@ -119,6 +128,7 @@ class Call {
   std::string_view rest_;
   FileDescriptor socket_;
   Stage stage_ = Stage::Failed;
+  bool reached_ = false;  // it has taken something
 };
 
 // Until one of them took it, and the others have it or cannot be reached. `first`: there is a store

@@ -24,12 +24,14 @@ class Connector {
       : endpoint_(endpoint), deadline_(deadline), options_(options) {}
 
   Result<std::unique_ptr<ClientConnection>> run() {
-    const ConnectLimits limits{endpoint_, options_.retry, steady_clock::now(), deadline_};
+    ConnectLimits limits{endpoint_, options_.retry, steady_clock::now(), deadline_};
     Backoff backoff(kFirstPause, kLongestPause, random_seed());
     for (;;) {
       auto connection = attempt();
       if (connection) return connection;
       const SteadyTime now = steady_clock::now();
+      limits.retry = options_.retry ||
+                     is_crowded(options_.tls != nullptr, connection.error(), limits.start, now);
       if (auto failure = connect_failure(limits, connection.error(), now)) return *failure;
       std::this_thread::sleep_until(std::min(now + backoff.next(), deadline_));
     }

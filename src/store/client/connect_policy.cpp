@@ -24,6 +24,10 @@ Error handshake_failure(const Error& cause) {
   return cause;
 }
 
+bool is_crowded(bool tls, const Error& cause, ConnectLimits::Time start, ConnectLimits::Time now) {
+  return tls && cause.code() == Errc::Closed && now - start < kCrowdedLimit;
+}
+
 bool is_final(const Error& cause) {
   return cause.code() == Errc::NotAStore || cause.code() == Errc::WrongToken;
 }

@@ -16,6 +16,10 @@ inline constexpr std::chrono::milliseconds kConnectLimit{5000};
 // A server that thousands of clients have just reached may need long for its answer.
 inline constexpr std::chrono::milliseconds kHandshakeLimit{30'000};
 
+// With a token, who is sent away before it was shown tries again for so long: strangers may crowd
+// the server for a moment, and it lets go of them.
+inline constexpr std::chrono::milliseconds kCrowdedLimit{10'000};
+
 struct ConnectLimits {
   using Time = std::chrono::steady_clock::time_point;
 
@@ -31,6 +35,10 @@ struct ConnectLimits {
 
 // What the end of the handshake means: a bare cause.
 [[nodiscard]] Error handshake_failure(const Error& cause);
+
+// Whether to try again although nobody has asked for it. `tls`: there is a token.
+[[nodiscard]] bool is_crowded(bool tls, const Error& cause, ConnectLimits::Time start,
+                              ConnectLimits::Time now);
 
 // Trying again would not help.
 [[nodiscard]] bool is_final(const Error& cause);

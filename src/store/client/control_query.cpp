@@ -36,12 +36,14 @@ ControlQuery::ControlQuery(Endpoint endpoint, SecureSocket socket)
 Result<ControlQuery> ControlQuery::open(const Endpoint& endpoint, Deadline deadline, bool retry,
                                         const Tls& tls) {
   Backoff backoff(kFirstPause, kLongestPause, random_seed());
+  const auto start = steady_clock::now();
   for (;;) {
     auto query = attempt(endpoint, deadline, tls);
     if (query) return query;
     const Error& error = query.error();
     const auto now = steady_clock::now();
-    if (!retry || ends_attempts(error) || now >= deadline) {
+    const bool again = retry || is_crowded(tls != nullptr, error, start, now);
+    if (!again || ends_attempts(error) || now >= deadline) {
       return Error(error.code(), "connect to " + to_string(endpoint) + ": " + error.what());
     }
     std::this_thread::sleep_until(std::min<Deadline>(now + backoff.next(), deadline));
@@ -74,7 +76,8 @@ Result<ControlQuery> ControlQuery::attempt(const Endpoint& endpoint, const Socke
 Status ControlQuery::handshake(Deadline deadline) {
   std::string opening;
   control::encode_opening(opening);
-  if (const Status sent = socket_.send_all(opening, deadline); !sent) return sent;
+  const Status sent = socket_.send_all(opening, deadline);
+  if (!sent) return socket_.is_secure() ? Status(handshake_failure(sent.error())) : sent;
   const auto reply = receive(0, deadline);
   if (reply && std::holds_alternative<control::Welcome>(*reply)) return Done{};
   if (reply) {
@@ -88,6 +91,8 @@ Status ControlQuery::handshake(Deadline deadline) {
     return Error(Errc::Timeout, "it accepts the connection but does not answer");
   }
   if (!reply && reply.error().code() == Errc::WrongToken) return reply.error();
+  if (!reply && reply.error().code() == Errc::Closed && socket_.is_secure())
+    return handshake_failure(reply.error());
   // PyTorch's own servers close on bytes that are none of their requests.
   if (!reply && reply.error().code() == Errc::Closed && input_.empty()) {
     return Error(Errc::NotAStore,

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cerrno>
 #include <utility>
 
 #include "drun/store/errors.hpp"
@@ -28,6 +29,7 @@ Status SecureSocket::flush(SteadyTime deadline) {
 }
 
 Status SecureSocket::read_more(SteadyTime deadline) {
+  if (tls_->state() == secure::TlsEngine::State::Ended) return network_error(ECONNRESET);
   std::array<char, kReceivedAtOnce> bytes;
   const auto got = store::receive_some(fd(), bytes.data(), bytes.size(), deadline);
   if (!got) return got.error();
@@ -43,6 +45,12 @@ Status SecureSocket::shake_hands(SteadyTime deadline) {
     if (tls_->is_open()) return Done{};
     if (const Status received = read_more(deadline); !received) return received;
   }
+}
+
+// What came before the other side ended is still there to be taken.
+Status SecureSocket::hear(SteadyTime deadline) {
+  const Status met = shake_hands(deadline);
+  return met ? read_more(deadline) : met;
 }
 
 Result<std::size_t> SecureSocket::send_some(std::string_view bytes, SteadyTime deadline) {
@@ -66,9 +74,8 @@ Status SecureSocket::send_all(std::string_view bytes, SteadyTime deadline) {
 Result<std::size_t> SecureSocket::receive_some(char* buffer, std::size_t size,
                                                SteadyTime deadline) {
   if (!tls_) return store::receive_some(fd(), buffer, size, deadline);
-  if (const Status met = shake_hands(deadline); !met) return met.error();
   while (plain_.empty())
-    if (const Status received = read_more(deadline); !received) return received.error();
+    if (const Status received = hear(deadline); !received) return received.error();
   const std::size_t taken = std::min(size, plain_.size());
   std::copy_n(plain_.data(), taken, buffer);
   plain_.erase(0, taken);

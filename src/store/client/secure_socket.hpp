@@ -24,6 +24,7 @@ class SecureSocket {
   [[nodiscard]] Status send_all(std::string_view bytes, SteadyTime deadline);
   [[nodiscard]] Result<std::size_t> receive_some(char* buffer, std::size_t size,
                                                  SteadyTime deadline);
+  [[nodiscard]] bool is_secure() const { return tls_ != nullptr; }
   // receive_some() has something at once.
   [[nodiscard]] bool has_unread() const { return !plain_.empty(); }
 
@@ -35,6 +36,7 @@ class SecureSocket {
   [[nodiscard]] Status shake_hands(SteadyTime deadline);
   [[nodiscard]] Status flush(SteadyTime deadline);
   [[nodiscard]] Status read_more(SteadyTime deadline);
+  [[nodiscard]] Status hear(SteadyTime deadline);
 
   FileDescriptor socket_;
   std::unique_ptr<secure::TlsEngine> tls_;

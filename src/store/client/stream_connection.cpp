@@ -123,9 +123,11 @@ void StreamConnection::take(std::string_view bytes) {
   if (!tls_) return on_received(bytes);
   plain_.clear();
   tls_->receive(bytes, plain_);
-  const bool failed = tls_->state() == secure::TlsEngine::State::Failed;
+  const auto state = tls_->state();
   if (!plain_.empty()) on_received(plain_);
-  if (!failed || !is_open()) return;
+  if (!is_open()) return;
+  if (state == secure::TlsEngine::State::Ended) return broken(0);
+  if (state != secure::TlsEngine::State::Failed) return;
   const secure::TlsEngine::Failure failure = tls_->failure();
   close();
   on_unproven(failure);

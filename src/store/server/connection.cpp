@@ -10,6 +10,7 @@
 #include <cassert>
 #include <cerrno>
 #include <cstring>
+#include <new>
 #include <utility>
 
 namespace drun::store {
@@ -35,6 +36,7 @@ constexpr std::size_t kStrangerBytes = 48 * 1024;
 // Plaintext that is encrypted at once, so that little is kept twice.
 constexpr std::size_t kEncryptedAtOnce = 64 * 1024;
 
+constexpr const char* kNoMemory = "there is no memory for it";
 constexpr const char* kDoesNotRead = "does not read its replies";
 
 // EAGAIN: there is nothing to read.
@@ -86,6 +88,7 @@ Connection::~Connection() {
 
 void Connection::disconnect(Time now) {
   Peer::disconnect(now);
+  budget_.give_back(std::exchange(charged_, 0));
   socket_.reset();
 }
 
@@ -174,7 +177,7 @@ bool Connection::receive(Time now, bool has_urgent) {
     die();
     return false;
   }
-  if (tls_) return receive_secure(now);
+  if (tls_) return receive_secure(now, has_urgent);
   ssize_t received = 0;
   std::size_t room = 0;
   const std::size_t kept = input_.size();
@@ -194,9 +197,9 @@ bool Connection::receive(Time now, bool has_urgent) {
     return false;
   }
   if (!has_said_something_ && tls_context_ != nullptr && shared_.input[0] == secure::kTlsHello) {
-    tls_ = std::make_unique<secure::TlsEngine>(tls_context_, secure::TlsEngine::Role::Server);
+    if (!begin_secure()) return false;
     take_secure({shared_.input.get(), static_cast<std::size_t>(received)}, now);
-    return static_cast<std::size_t>(received) == room;
+    return has_urgent || static_cast<std::size_t>(received) == room;
   }
   has_said_something_ = true;
   if (in_shared) {
@@ -208,14 +211,35 @@ bool Connection::receive(Time now, bool has_urgent) {
   return has_urgent || static_cast<std::size_t>(received) == room;
 }
 
-bool Connection::receive_secure(Time now) {
+// A lack of memory costs this connection, and not the server.
+bool Connection::begin_secure() {
+  try {
+    tls_ = std::make_unique<secure::TlsEngine>(tls_context_, secure::TlsEngine::Role::Server);
+    return true;
+  } catch (const std::bad_alloc&) {
+    drop(kNoMemory);
+    return false;
+  }
+}
+
+bool Connection::decrypt(std::string_view bytes, std::string& plain) {
+  try {
+    tls_->receive(bytes, plain);
+    return true;
+  } catch (const std::bad_alloc&) {
+    drop(kNoMemory);
+    return false;
+  }
+}
+
+bool Connection::receive_secure(Time now, bool has_urgent) {
   const ssize_t received = read_some(fd(), shared_.input.get(), SharedBuffers::kInputBytes);
   if (received <= 0) {
     if (received == 0 || errno != EAGAIN) die();
     return false;
   }
   take_secure({shared_.input.get(), static_cast<std::size_t>(received)}, now);
-  return static_cast<std::size_t>(received) == SharedBuffers::kInputBytes;
+  return has_urgent || static_cast<std::size_t>(received) == SharedBuffers::kInputBytes;
 }
 
 // As receive() has it of plain bytes: little that is left of earlier ones comes in front of the new
@@ -224,7 +248,8 @@ void Connection::take_secure(std::string_view bytes, Time now) {
   std::string& plain = shared_.plain;
   const bool appends = input_.size() > kCopiedRemainder || is_paused();
   plain.assign(appends ? std::string_view() : input_.view());
-  tls_->receive(bytes, plain);
+  if (!decrypt(bytes, plain)) return;
+  const bool ended = tls_->state() == secure::TlsEngine::State::Ended;
   if (tls_->is_open() && !is_proven()) {
     note_proof();
     has_said_something_ = true;
@@ -242,8 +267,13 @@ void Connection::take_secure(std::string_view bytes, Time now) {
     if (!last.empty()) (void)!::send(fd(), last.data(), last.size(), MSG_NOSIGNAL | MSG_DONTWAIT);
     return drop(reason_of(tls_->failure()));
   }
+  if (ended && (is_paused() || all.empty() || !is_proven())) return die();
   if (is_paused()) return settle();
-  if (is_proven() && !all.empty()) return take(all, now);
+  if (is_proven() && !all.empty()) {
+    take(all, now);
+    if (ended) die();
+    return;
+  }
   write(now);
   settle();
 }
@@ -265,7 +295,12 @@ void Connection::encrypt_some() {
 }
 
 ssize_t Connection::send_encrypted(std::size_t& asked) {
-  encrypt_some();
+  try {
+    encrypt_some();
+  } catch (const std::bad_alloc&) {
+    errno = ENOMEM;
+    return -1;
+  }
   std::string& bytes = tls_->output();
   if (bytes.empty()) {  // it cannot encrypt
     errno = EPROTO;
@@ -424,9 +459,14 @@ void Connection::settle() {
 
 bool Connection::has_room(std::size_t bytes) {
   if (budget_.fits(bytes)) return true;
-  if (!is_control()) return false;
-  const Budget::WithReserve reserve(budget_);
-  return budget_.fits(bytes);
+  if (is_control()) {
+    const Budget::WithReserve reserve(budget_);
+    if (budget_.fits(bytes)) return true;
+  }
+  // Strangers to a store with a token make room for whoever has it, or may still show it.
+  while (tls_context_ != nullptr && owner_.end_a_stranger(*this))
+    if (budget_.fits(bytes)) return true;
+  return false;
 }
 
 // Closing with unread input resets the connection, and the peer may lose what was sent before. So

@@ -47,6 +47,9 @@ class ConnectionOwner {
   [[nodiscard]] virtual Time now() const = 0;
   // Call resume() in a later turn, when those who asked before have had theirs.
   virtual void request_turn(Connection& connection) = 0;
+  // There is no room for what `asking` needs: of those that owe a proof of the token the one that
+  // came first goes. False: there is none but `asking`.
+  virtual bool end_a_stranger([[maybe_unused]] const Connection& asking) { return false; }
 };
 
 class Connection final : public EventSource, public Peer, public TurnQueue::Waiter {
@@ -116,7 +119,10 @@ class Connection final : public EventSource, public Peer, public TurnQueue::Wait
   void send_later(const std::shared_ptr<const std::string>& bytes, std::size_t from) override;
   void discard_output();
   void take(std::string_view bytes, Time now);
-  [[nodiscard]] bool receive_secure(Time now);
+  [[nodiscard]] bool begin_secure();
+  // False: there was no memory, and it is dead.
+  [[nodiscard]] bool decrypt(std::string_view bytes, std::string& plain);
+  [[nodiscard]] bool receive_secure(Time now, bool has_urgent);
   void take_secure(std::string_view bytes, Time now);
   void encrypt_some();
   ssize_t send_encrypted(std::size_t& asked);

@@ -39,6 +39,8 @@ constexpr std::uint32_t kReadable = EPOLLIN | EPOLLPRI | EPOLLRDHUP;
 constexpr std::uint32_t kEnded = EPOLLRDHUP | EPOLLHUP | EPOLLERR;
 
 constexpr Milliseconds kTimeToSpeak{1'000};
+// That are passed over in search of strangers, at each connection.
+constexpr int kMostSilentClients = 64;
 
 // What the limit of descriptors leaves for connections.
 std::size_t room_for_connections(const Limits& limits) {
@@ -155,10 +157,34 @@ void ServerLoop::add_connection(FileDescriptor socket, Listener& listener) {
   counters_.connections = connections_.size();
 }
 
+// Whoever has the token shows it at once: however many strangers come, one that is new stays until
+// as many have come after it as there is room for, which is long enough. Silent clients of the
+// workers' store owe nothing; of a few of them in front nobody is looked for behind them.
+bool ServerLoop::end_oldest_stranger(const Connection* asking) {
+  int left = kMostSilentClients;
+  for (auto next = unproven_.begin(); next != unproven_.end() && left > 0;) {
+    Connection& connection = *next->second;
+    if (connection.is_proven()) {
+      next = unproven_.erase(next);
+      continue;
+    }
+    ++next;
+    --left;
+    if (&connection == asking || connection.is_welcome()) continue;
+    connection.drop("it shows no token, and there is no room");
+    connection.is_reported = true;
+    ++counters_.dropped;
+    remove(connection);
+    return true;
+  }
+  return false;
+}
+
 // Whoever has something to say does so within a second. Of those who have not the newest goes: some
 // clients keep a silent connection, and were there first.
 bool ServerLoop::make_room() {
   say_full();
+  if (end_oldest_stranger(nullptr)) return true;
   if (now_ - last_came_at_ >= kTimeToSpeak) {
     settled_ = last_number_;
   } else if (now_ - counted_at_ >= kTimeToSpeak) {

@@ -78,6 +78,7 @@ class ServerLoop final : public ConnectionOwner {
 
   void request_flush(Connection& connection) override;
   void request_turn(Connection& connection) override;
+  bool end_a_stranger(const Connection& asking) override { return end_oldest_stranger(&asking); }
   [[nodiscard]] Time now() const override { return now_; }
 
   void handle_all(std::span<epoll_event> events);
@@ -91,6 +92,7 @@ class ServerLoop final : public ConnectionOwner {
   void add_connection(FileDescriptor socket, Listener& listener);
   void refuse(int fd, const std::string& why);
   [[nodiscard]] bool make_room();
+  bool end_oldest_stranger(const Connection* asking);
   void say_full();
   // `unread`: there may be more to read, now.
   void after_event(Connection& connection, bool unread = false);

@@ -11,6 +11,7 @@
 
 #include "secure/tls_context.hpp"
 #include "secure/token.hpp"
+#include "support/ending_tls_client.hpp"
 
 namespace drun::secure {
 namespace {
@@ -226,6 +227,32 @@ TEST(TlsContextTest, AKeyIsEnoughAndNotTheToken) {
   client.receive(server.output(), plain);
   EXPECT_TRUE(client.is_open());
   EXPECT_FALSE(TlsContext::of_key("short"));
+}
+
+TEST(TlsEngineTest, WhoHasEndedIsHeardNoMore) {
+  const auto context = context_of(kOne);
+  test::EndingTlsClient client(context->key());
+  TlsEngine server(context, Role::Server);
+  std::string heard;
+  server.receive(client.say(), heard);
+  client.hear(server.output());
+  server.receive(client.say_last("the last words"), heard);
+  EXPECT_EQ(heard, "the last words");
+  EXPECT_EQ(server.state(), Ended);
+  EXPECT_FALSE(server.is_open());
+  server.receive(std::string(100'000, 'x'), heard);
+  EXPECT_EQ(server.state(), Ended);
+  EXPECT_EQ(server.failure(), Failure::None);
+}
+
+TEST(TlsContextTest, ThePageHasAKeyOfItsOwn) {
+  const auto one = context_of(kOne);
+  const std::string key = one->page_key();
+  EXPECT_THAT(key, SizeIs(64));
+  EXPECT_EQ(TlsContext::of_key(one->key()).value()->page_key(), key) << "also without the token";
+  EXPECT_NE(context_of(kTwo)->page_key(), key);
+  EXPECT_TRUE(Token::from(key)) << "a header takes it";
+  EXPECT_TRUE(can_speak_tls());
 }
 
 }  // namespace

@@ -66,6 +66,22 @@ TEST(TokenVariableTest, ItIsTakenOutOfTheEnvironment) {
   EXPECT_FALSE(take_token(block.get()));
 }
 
+TEST(TokenVariableTest, OneThatDrunHasMadeHasAVariableOfItsOwn) {
+  const Token made = Token::made();
+  EXPECT_TRUE(made.is_long());
+  Block block({made.handed_over(kMadeTokenVariable), std::string("DRUN_TOKEN=") + kText});
+  const auto taken = take_token(block.get(), kMadeTokenVariable);
+  ASSERT_TRUE(taken);
+  EXPECT_EQ(taken->value().handed_over("A"), made.handed_over("A"));
+  EXPECT_NE(Token::made().handed_over("A"), made.handed_over("A"));
+  EXPECT_THAT(block.left(), ElementsAre(std::string("DRUN_TOKEN=") + kText));
+}
+
+TEST(TokenVariableTest, InPlaceOfAFileThereMayBeNone) {
+  EXPECT_FALSE(given_token({}, "none").value());
+  EXPECT_TRUE(given_token(Token::from(kText), "none").value()) << "the variable comes first";
+}
+
 TEST(TokenVariableTest, OfSeveralTheFirstCountsAndNoneStays) {
   Block block({std::string("DRUN_TOKEN=") + kText, "DRUN_TOKEN=another-secret-text"});
   EXPECT_TRUE(take_token(block.get()).value().value().is(kText));

@@ -329,6 +329,29 @@ TEST_F(FarewellTest, AStoreWithATokenHearsItOverTls) {
   EXPECT_EQ(heard, kWords);
 }
 
+TEST_F(FarewellTest, ASuccessorThatBreaksOffBeforeItHasShownTheTokenIsCalledAgain) {
+  const auto tls = drun::test::tls_of(drun::test::kToken);
+  Farewell farewell;
+  farewell.others = {{listener.address(), "again"}};
+  farewell.key = tls->key();
+  std::string heard;
+  std::thread reader([&] {
+    listener.break_call();
+    const auto second = listener.await_call();
+    secure::TlsEngine engine(tls, secure::TlsEngine::Role::Server);
+    char bytes[4096];
+    for (ssize_t got = 1; got > 0;) {
+      got = ::recv(second.get(), bytes, sizeof bytes, 0);
+      if (got > 0) engine.receive({bytes, static_cast<std::size_t>(got)}, heard);
+      const std::string answer = std::exchange(engine.output(), {});
+      if (!answer.empty()) (void)::send(second.get(), answer.data(), answer.size(), MSG_NOSIGNAL);
+    }
+  });
+  say(farewell);
+  reader.join();
+  EXPECT_EQ(heard, "again");
+}
+
 // Who has the place of the store does not get the words that end a session.
 TEST_F(FarewellTest, NobodyElseHearsIt) {
   Farewell farewell = listener.farewell();

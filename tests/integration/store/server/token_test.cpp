@@ -1,22 +1,32 @@
 // Clients of all kinds and a server with a token, on real sockets.
+#include <fcntl.h>
+#include <sys/socket.h>
+
+#include <atomic>
 #include <chrono>
+#include <cstddef>
 #include <future>
 #include <memory>
 #include <optional>
 #include <string>
+#include <thread>
 #include <utility>
 #include <variant>
+#include <vector>
 
 #include <asio/io_context.hpp>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "base/bound_port.hpp"
+#include "base/file_descriptor.hpp"
 #include "drun/store/async_client.hpp"
 #include "drun/store/client.hpp"
 #include "drun/store/control_client.hpp"
 #include "drun/store/errors.hpp"
 #include "store/client/control_query.hpp"
 #include "store/client/lookout.hpp"
+#include "store/server/listen_socket.hpp"
 #include "support/patience.hpp"
 #include "support/raw_connection.hpp"
 #include "support/running_server.hpp"
@@ -187,6 +197,101 @@ TEST(TokenServerTest, SilentWorkersMayStayAtTheirStore) {
   half.send(peer.say());
   EXPECT_TRUE(half.is_closed_by_peer()) << "that is no worker";
   EXPECT_FALSE(silent.is_closed_by_peer(20ms));
+}
+
+// Strangers, each of whom has begun to show something, and one who has the token behind them.
+class Crowd {
+ public:
+  Crowd(const Endpoint& endpoint, std::size_t strangers) : endpoint_(endpoint) {
+    for (std::size_t i = 0; i < strangers; ++i) {
+      strangers_.push_back(std::make_unique<RawConnection>(endpoint_));
+      test::TlsPeer peer;
+      strangers_.back()->send(peer.say());
+      // The server has heard it.
+      EXPECT_NE(strangers_.back()->receive(1), "");
+    }
+  }
+  // At the first try, as a client would have it.
+  [[nodiscard]] bool admits_one() const {
+    RawConnection connection(endpoint_);
+    test::TlsPeer peer;
+    connection.send(peer.say());
+    while (!peer.engine().is_open()) {
+      const std::string byte = connection.receive(1);
+      if (byte.empty()) return false;
+      peer.hear(byte);
+    }
+    std::string opening;
+    control::encode_opening(opening);
+    connection.send(peer.say(opening));
+    for (std::string heard; heard.empty();) {
+      const std::string byte = connection.receive(1);
+      if (byte.empty()) return false;
+      heard = peer.hear(byte);
+    }
+    return true;
+  }
+  RawConnection& first() { return *strangers_.front(); }
+  RawConnection& last() { return *strangers_.back(); }
+
+ private:
+  Endpoint endpoint_;
+  std::vector<std::unique_ptr<RawConnection>> strangers_;
+};
+
+TEST(TokenServerTest, StrangersMakeRoomForConnections) {
+  ServerOptions options = server_with(test::tls_of(test::kToken));
+  options.limits.connections = 4;
+  options.limits.proof_time = 1h;
+  const RunningServer server(options);
+  Crowd crowd(server.endpoint(), 4);
+  EXPECT_TRUE(crowd.admits_one());
+  EXPECT_TRUE(crowd.first().is_closed_by_peer()) << "it came before the others";
+  EXPECT_FALSE(crowd.last().is_closed_by_peer(20ms));
+}
+
+TEST(TokenServerTest, StrangersMakeRoomInTheStore) {
+  ServerOptions options = server_with(test::tls_of(test::kToken));
+  options.limits.total_bytes = 200 * 1024;  // that of four
+  options.limits.proof_time = 1h;
+  const RunningServer server(options);
+  Crowd crowd(server.endpoint(), 4);
+  EXPECT_TRUE(crowd.admits_one());
+  EXPECT_TRUE(crowd.first().is_closed_by_peer());
+  EXPECT_FALSE(crowd.last().is_closed_by_peer(20ms));
+}
+
+// Whoever floods a store keeps newcomers out for a moment. It need not be told to try again.
+TEST(TokenServerTest, WhoIsSentAwayBeforeTheTokenWasShownTriesAgain) {
+  const auto sockets = bind_endpoint({"127.0.0.1", 0});
+  ASSERT_TRUE(sockets);
+  const int listener = sockets->front().get();
+  ASSERT_EQ(::listen(listener, 16), 0);
+  ASSERT_EQ(::fcntl(listener, F_SETFL, 0), 0);  // the thread waits for calls
+  const Endpoint endpoint{"127.0.0.1", bound_port(listener)};
+  std::atomic<int> calls = 0;
+  std::thread crowded([&] {
+    for (;;) {
+      const FileDescriptor call(::accept4(listener, nullptr, nullptr, SOCK_CLOEXEC));
+      if (!call) return;
+      ++calls;
+    }
+  });
+  const auto tries = [&](const Tls& tls) {
+    const int before = calls;
+    EXPECT_FALSE(ControlQuery::open(endpoint, Clock::now() + 300ms, false, tls));
+    return calls - before;
+  };
+  EXPECT_EQ(tries(nullptr), 1);
+  EXPECT_GT(tries(test::tls_of(test::kToken)), 1);
+  ClientOptions options;
+  options.retry = false;
+  options.tls = test::tls_of(test::kToken);
+  const int before = calls;
+  EXPECT_FALSE(Client::connect(endpoint, Clock::now() + 300ms, options));
+  EXPECT_GT(calls - before, 2) << "each time for both versions";
+  ::shutdown(listener, SHUT_RDWR);
+  crowded.join();
 }
 
 }  // namespace

@@ -3,7 +3,9 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <cstdlib>
 #include <memory>
+#include <new>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -16,8 +18,28 @@
 #include "base/file_descriptor.hpp"
 #include "secure/tls_engine.hpp"
 #include "store/server/connection.hpp"
+#include "support/ending_tls_client.hpp"
 #include "support/test_peer.hpp"
 #include "support/tls_peer.hpp"
+
+namespace {
+
+// The next object of this size finds no memory.
+std::size_t g_too_large = 0;
+
+}  // namespace
+
+void* operator new(std::size_t size) {
+  void* memory = size == g_too_large ? nullptr : std::malloc(size);
+  if (memory == nullptr) throw std::bad_alloc();
+  return memory;
+}
+void operator delete(void* memory) noexcept {
+  std::free(memory);
+}
+void operator delete(void* memory, std::size_t) noexcept {
+  std::free(memory);
+}
 
 namespace drun::store {
 namespace {
@@ -256,6 +278,45 @@ TEST_F(SecureConnectionTest, AHalfHandshakeIsNobody) {
   // What would be a request follows, in the clear.
   EXPECT_THAT(send(opening()), Not(HasSubstr("token")));
   EXPECT_FALSE(is_good());
+}
+
+TEST_F(SecureConnectionTest, WhoEndsTlsIsGoneWhenItsLastRequestIsDone) {
+  dial();
+  test::EndingTlsClient client(test::tls_of(test::kToken)->key());
+  client.hear(send(client.say()));
+  send(client.say());
+  ASSERT_TRUE(connection_->is_welcome());
+  send(client.say_last(std::string(tcpstore::kHandshake) + encoded(Op::Set, "key", "value")));
+  EXPECT_FALSE(is_good());
+  EXPECT_EQ(connection_->reason(), "") << "it is no mistake";
+  EXPECT_EQ(world_.job.size(), 1U);
+}
+
+TEST_F(SecureConnectionTest, ALackOfMemoryCostsTheConnectionAlone) {
+  dial();
+  test::TlsPeer peer;
+  g_too_large = sizeof(secure::TlsEngine);
+  send(peer.say());
+  g_too_large = 0;
+  EXPECT_FALSE(is_good());
+  EXPECT_EQ(connection_->reason(), "there is no memory for it");
+  dial();
+  test::TlsPeer other;
+  shake_hands(other);
+  EXPECT_TRUE(is_good());
+}
+
+// A read ends at urgent data, with more behind it.
+TEST_F(SecureConnectionTest, UrgentDataHidesNothingBehindIt) {
+  dial();
+  test::TlsPeer peer;
+  const std::string hello = peer.say();
+  for (const std::size_t from : {std::size_t{0}, std::size_t{100}}) {
+    const std::string_view part = std::string_view(hello).substr(from, 100);
+    ASSERT_EQ(::send(peer_.get(), part.data(), part.size(), 0), static_cast<ssize_t>(part.size()));
+    EXPECT_TRUE(connection_->receive({}, true)) << "it reads on";
+  }
+  EXPECT_TRUE(is_good());
 }
 
 }  // namespace
