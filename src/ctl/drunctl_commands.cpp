@@ -18,6 +18,7 @@
 #include "ctl/drunctl_stacks.hpp"
 #include "ctl/drunctl_status.hpp"
 #include "ctl/drunctl_timeline.hpp"
+#include "ctl/job_key.hpp"
 #include "ctl/key_commands.hpp"
 #include "ctl/listings.hpp"
 #include "drun/store/errors.hpp"
@@ -96,6 +97,10 @@ int doctor_of_nodes(const Command& command) {
   return doctor(options, command.start() + options.timeout.value_or(kDoctorTimeout));
 }
 
+int print_page_key(const Command& command) {
+  return page_key(command.options(), command.deadline());
+}
+
 int stacks_of_jobs(const Command& command) {
   return stacks(command.options(), command.deadline());
 }
@@ -150,6 +155,7 @@ const std::map<std::string, Verb>& verbs() {
       {"status", {0, 1, status_of_jobs}},
       {"doctor", {0, kAny, doctor_of_nodes}},
       {"history", {0, 1, status_of_jobs}},
+      {"page-key", {0, 1, print_page_key}},
       {"stacks", {0, 1, stacks_of_jobs}},
       {"timeline", {1, kAny, timeline_of_files}},
   };
@@ -171,7 +177,13 @@ int run(const CtlOptions& options) {
   if (options.words.size() < verb->second.fewest || options.words.size() > verb->second.most) {
     throw cli::UsageError("expected: drunctl " + usage_of(options.command));
   }
-  return verb->second.run(Command(options));
+  if (!options.endpoint_given || !asks_a_store(options) || options.tls != nullptr ||
+      !options.token_file.empty())
+    return verb->second.run(Command(options));
+  CtlOptions own = options;
+  const auto limit = std::chrono::steady_clock::now() + options.timeout.value_or(kDefaultTimeout);
+  own.tls = made_key_at(options.endpoint, limit);
+  return verb->second.run(Command(own));
 }
 
 }  // namespace drun::ctl

@@ -93,6 +93,9 @@ constexpr std::array kCommands{
     cli::Command{"heartbeat", "[STEP|end]",
                  "in a worker of drun: says that it makes progress, and at which step it is; end: no further heartbeat comes "
                  "before it exits", {}},
+    cli::Command{"page-key", "[ID]",
+                 "prints what the status page asks for: of the token that is given, or of the jobs of this user here for "
+                 "which drun has made one", {}},
     cli::Command{"stats", "", "shows the store's counters", {}},
     cli::Command{"ping", "", "measures how long an answer takes", {}},
 };

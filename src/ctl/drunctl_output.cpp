@@ -12,6 +12,7 @@
 #include "base/utf8.hpp"
 #include "ctl/drunctl.hpp"
 #include "drun/store/errors.hpp"
+#include "store/client/token_refusal.hpp"
 
 namespace drun::ctl {
 namespace {
@@ -26,7 +27,10 @@ std::string to_text(const Json& json) {
 }  // namespace
 
 int unreachable(const Error& error) {
-  log::error("{}", error.what());
+  const bool asks =
+      error.code() == store::Errc::WrongToken && error.what().ends_with(store::kAsksForToken);
+  log::error("{}{}", error.what(),
+             asks ? "; one that drun has made is found on the job's hosts, by its user" : "");
   return kDrunFailed;
 }
 

@@ -14,6 +14,7 @@
 #include "base/unix_time.hpp"
 #include "cli/usage_error.hpp"
 #include "ctl/drunctl_health.hpp"
+#include "ctl/job_key.hpp"
 #include "ctl/live_status.hpp"
 #include "ctl/status_view.hpp"
 #include "status/agent_socket.hpp"
@@ -152,9 +153,11 @@ int status_of_host(const CtlOptions& options, const std::optional<std::string>& 
   }
   for (const auto& [place, asides] : places) {
     const auto& [endpoint, id] = place;
-    code =
-        std::max(code, status_at(options, first_there(places_of(endpoint), deadline, options.tls),
-                                 id, deadline, asides));
+    CtlOptions own = options;
+    // Two jobs may have one name, but one who knows the key of this one is its user.
+    if (const Tls made = made_key(id, deadline)) own.tls = made;
+    code = std::max(code, status_at(own, first_there(places_of(endpoint), deadline, own.tls), id,
+                                    deadline, asides));
   }
   if (code >= 0) return code;
   log::error("no drun of this user runs here{}: name the store with --endpoint",

@@ -32,6 +32,7 @@
 #include "launcher/look/stack_helper.hpp"
 #include "launcher/report/outcome_report.hpp"
 #include "launcher/signals/agent_signals.hpp"
+#include "launcher/starter/made_token.hpp"
 #include "launcher/starter/remote_end.hpp"
 #include "launcher/starter/start_hosts.hpp"
 #include "launcher/telling/own_log.hpp"
@@ -41,8 +42,11 @@
 
 namespace {
 
-// By DRUN_TOKEN. Nullopt: none.
-using GivenToken = std::optional<drun::Result<drun::secure::Token>>;
+// Out of the environment. Nullopt: none.
+struct FoundTokens {
+  std::optional<drun::Result<drun::secure::Token>> given;  // by the user
+  std::optional<drun::Result<drun::secure::Token>> made;   // by the drun that starts this one
+};
 
 // The exit code: 0, or kDrunFailed if the text cannot be written.
 int print(const std::string& text) {
@@ -95,6 +99,12 @@ int become(const drun::launcher::Options& options) {
   if (options.dry_run) return print(line + "\n");
   const std::vector<char*> words = drun::argv_of(options.instead);
   ::putenv(const_cast<char*>(options.instead_mark.c_str()));
+  std::string token;
+  if (options.token)
+    token = options.token->handed_over(drun::secure::kTokenVariable);
+  else if (const auto made = drun::launcher::made_token(options))
+    token = made->handed_over(drun::secure::kMadeTokenVariable);
+  if (!token.empty()) ::putenv(token.data());
   ::execvp(words.front(), words.data());
   const int error = errno;
   return fail(options, error == ENOENT ? drun::kNotFound : drun::kCannotRun,
@@ -103,37 +113,35 @@ int become(const drun::launcher::Options& options) {
                   "; --nnodes 1 is a job of this node alone");
 }
 
-// The error is for the user.
-drun::Status use_token(drun::launcher::Options& options, GivenToken token) {
+// All agents have the one that was made, whatever a login on one host sets. A file is read where
+// the agents are: each host has one. The error is for the user.
+drun::Status use_token(drun::launcher::Options& options, FoundTokens found) {
   using namespace drun;
-  auto given = secure::given_token(std::move(token), options.token_file);
+  const bool elsewhere = options.start || !options.instead.empty();
+  options.token_is_made = found.made.has_value();
+  auto given = secure::given_token(std::move(found.made ? found.made : found.given),
+                                   elsewhere ? "" : options.token_file);
   if (!given) return given.error();
   options.token = std::move(*given);
   if (options.token && !options.token->is_long()) log::warning("{}", secure::kShortToken);
   return Done{};
 }
 
-int run(drun::launcher::Options& options, GivenToken token) {
+int run(drun::launcher::Options& options, FoundTokens found) {
   using namespace drun;
-  launcher::choose_worker_store(options, token || !options.token_file.empty());
-  const bool elsewhere = options.start || !options.instead.empty();
-  if (token && elsewhere && options.token_file.empty())
-    return fail(options, kUsageError,
-                std::string(secure::kTokenVariable) +
-                    " is not handed to agents elsewhere: put the token into a file on each host, "
-                    "for --token-file");
-  if (token && elsewhere)
-    log::warning("{} stays here: the agents that are started take theirs from --token-file",
-                 secure::kTokenVariable);
+  const bool named = !options.token_file.empty() && options.token_file != secure::kNoTokenFile;
+  launcher::choose_worker_store(options, found.given || named);
   if (!options.inferred.empty()) log::info("{}", options.inferred);
   for (const auto& note : options.notes)
     log::warning("{}", note);
+  const auto taken = use_token(options, std::move(found));
+  const bool elsewhere = options.start || !options.instead.empty();
+  if (!taken)
+    return options.dry_run || elsewhere ? fail(options, kUsageError, taken.error().what())
+                                        : end_early(options, kUsageError, taken.error().what());
   if (!options.instead.empty()) return become(options);
   if (options.start)
     return options.dry_run ? print(launcher::dry_run(options)) : start_all(options);
-  if (const auto taken = use_token(options, std::move(token)); !taken)
-    return options.dry_run ? fail(options, kUsageError, taken.error().what())
-                           : end_early(options, kUsageError, taken.error().what());
   if (options.token) {
     auto tls = secure::TlsContext::of(*options.token);
     if (!tls) return end_early(options, kDrunFailed, tls.error().what());
@@ -166,7 +174,8 @@ int main(int argc, char** argv) {
   launcher::hosts::WordMarks marks;
   try {
     open_standard_streams();
-    GivenToken token = secure::take_token(::environ);
+    FoundTokens found{secure::take_token(::environ),
+                      secure::take_token(::environ, secure::kMadeTokenVariable)};
     if (argc == 2 && argv[1] == launcher::hosts::kRemoteEndFlag) return launcher::run_remote_end();
     if (argc == 2 && argv[1] == launcher::kStackHelperFlag) return launcher::run_stack_helper();
     if (argc == 2 && argv[1] == launcher::kGpuHelperFlag) return launcher::run_gpu_helper();
@@ -188,7 +197,7 @@ int main(int argc, char** argv) {
       log::redirect([&marks](const std::string& line) { say(marks, line); });
     options.quit_ignored = launcher::ignored_from_start(SIGQUIT);
     try {
-      return run(options, std::move(token));
+      return run(options, std::move(found));
     } catch (const std::exception& error) {
       return fail(options, kDrunFailed, error.what());
     }

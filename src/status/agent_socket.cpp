@@ -25,6 +25,7 @@ namespace drun::status {
 namespace {
 
 constexpr std::string_view kStart = "drun/agent/";
+constexpr std::string_view kKeyStart = "drun/key/";
 constexpr std::string_view kAsk = "drun/ask/";
 constexpr auto kQuestions = std::to_array<std::pair<Question, std::string_view>>(
     {{Question::Stacks, "stacks"},
@@ -54,13 +55,9 @@ std::pair<sockaddr_un, socklen_t> address_of(std::string_view name) {
   return {address, static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) + 1 + length)};
 }
 
-}  // namespace
-
-std::string new_socket_name(uid_t user, std::string_view job) {
-  return std::string(kStart) + std::to_string(user) + "/" + digest_of(job) + "/" + random_name(16);
-}
-
-std::vector<std::string> sockets_in(std::string_view table, const Sought& sought) {
+// Of sockets with names that begin so, then with the user, and the job if there is one.
+std::vector<std::string> names_in(std::string_view table, std::string_view start,
+                                  const Sought& sought) {
   const auto user = std::to_string(sought.user);
   std::vector<std::string> result;
   while (!table.empty()) {
@@ -68,8 +65,8 @@ std::vector<std::string> sockets_in(std::string_view table, const Sought& sought
     const auto at = line.rfind(" @");
     if (at == std::string_view::npos) continue;
     const std::string_view name = line.substr(at + 2);
-    if (!name.starts_with(kStart)) continue;
-    std::string_view rest = name.substr(kStart.size());
+    if (!name.starts_with(start)) continue;
+    std::string_view rest = name.substr(start.size());
     if (const auto owner = take_until(rest, '/'); owner != user && sought.user != 0) continue;
     if (const auto job = take_until(rest, '/'); sought.job && job != digest_of(*sought.job))
       continue;
@@ -81,8 +78,42 @@ std::vector<std::string> sockets_in(std::string_view table, const Sought& sought
   return result;
 }
 
+// How deep in namespaces of processes a process is; 0: it cannot be seen.
+std::size_t depth_of(const std::string& process) {
+  constexpr std::string_view kLine = "\nNSpid:";
+  const std::string text = read_small_file("/proc/" + process + "/status").value_or("");
+  const auto at = text.find(kLine);
+  if (at == std::string::npos) return 0;
+  std::string_view rest = std::string_view(text).substr(at + kLine.size());
+  const std::string_view line = take_until(rest, '\n');
+  return static_cast<std::size_t>(std::count(line.begin(), line.end(), '\t'));
+}
+
+}  // namespace
+
+std::string new_socket_name(uid_t user, std::string_view job) {
+  return std::string(kStart) + std::to_string(user) + "/" + digest_of(job) + "/" + random_name(16);
+}
+
+std::string new_key_socket_name(uid_t user, std::string_view job) {
+  return std::string(kKeyStart) + std::to_string(user) + "/" + digest_of(job) + "/" +
+         random_name(16);
+}
+
+std::vector<std::string> sockets_in(std::string_view table, const Sought& sought) {
+  return names_in(table, kStart, sought);
+}
+
+std::vector<std::string> key_sockets_in(std::string_view table, const Sought& sought) {
+  return names_in(table, kKeyStart, sought);
+}
+
 std::vector<std::string> find_sockets(const std::optional<std::string>& job) {
   return sockets_in(read_small_file("/proc/self/net/unix").value_or(""), {::geteuid(), job});
+}
+
+std::vector<std::string> find_key_sockets(const std::optional<std::string>& job) {
+  return key_sockets_in(read_small_file("/proc/self/net/unix").value_or(""), {::geteuid(), job});
 }
 
 Result<std::string> ask(const std::string& name, std::chrono::steady_clock::time_point deadline,
@@ -140,6 +171,14 @@ Question question_of(int socket) {
   for (const auto& [each, known] : kQuestions)
     if (word == known) return each;
   return Question::Status;
+}
+
+// A process that is seen from here, and is as deep, is in the same container.
+bool may_know(int socket) {
+  const ucred peer = peer_of(socket);
+  if (peer.pid <= 0 || !may_ask(::geteuid(), peer.uid)) return false;
+  const std::size_t depth = depth_of(std::to_string(peer.pid));
+  return depth > 0 && depth == depth_of("self");
 }
 
 uid_t user_at(int socket) {

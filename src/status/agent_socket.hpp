@@ -21,6 +21,10 @@ namespace drun::status {
 // jobs. No process id: containers of one pod see the same sockets, and each has a process 1.
 [[nodiscard]] std::string new_socket_name(uid_t user, std::string_view job);
 
+// The name of one that gives the key of a job, for whose token nobody but drun knows:
+// "drun/key/1000/cbf29ce484222325/k3m81x0qz7a5e2wd".
+[[nodiscard]] std::string new_key_socket_name(uid_t user, std::string_view job);
+
 // Whose sockets are looked for. Root finds those of all users.
 struct Sought {
   uid_t user = 0;
@@ -28,7 +32,10 @@ struct Sought {
 };
 // The names of agents in the text of /proc/net/unix. Pure.
 [[nodiscard]] std::vector<std::string> sockets_in(std::string_view table, const Sought& sought);
+// The same of those that give keys.
+[[nodiscard]] std::vector<std::string> key_sockets_in(std::string_view table, const Sought& sought);
 // Those of this host, for the user that runs this program.
+[[nodiscard]] std::vector<std::string> find_key_sockets(const std::optional<std::string>& job);
 [[nodiscard]] std::vector<std::string> find_sockets(const std::optional<std::string>& job);
 
 // What is asked for. The client says it by the name of its own end of the socket, so that an agent
@@ -59,6 +66,9 @@ enum class Question {
 [[nodiscard]] constexpr bool may_answer(uid_t self, uid_t agent) {
   return agent == self || agent == 0 || self == 0;
 }
+// Whether the other end may be given a secret: only its own user's processes and root's, and they
+// must be in no other container, though it may share this one's network, and so its sockets.
+[[nodiscard]] bool may_know(int socket);
 // The effective user of the process at the other end; none that exists, if that is not known.
 [[nodiscard]] uid_t user_at(int socket);
 

@@ -3,6 +3,7 @@
 usage: status_page.py BIN_FOLDER PAGE_HTML
 """
 import contextlib
+import functools
 import http.client
 import http.server
 import json
@@ -200,8 +201,16 @@ class Answers(unittest.TestCase):
 TOKEN = "a-secret+of/this=job.and-no-other"
 
 
-def post(port, token=TOKEN, **headers):
-    return get(port, "/stacks", "POST", **({"Authorization": "Bearer " + token} if token else {}), **headers)
+@functools.cache
+def page_key(token=TOKEN):
+    return subprocess.run([BIN / "drunctl", "page-key"], env={**environment(), "DRUN_TOKEN": token}, capture_output=True, check=True,
+                          text=True).stdout.strip()
+
+
+def post(port, key=None, **headers):
+    """With the key of TOKEN, unless there is another one, or ""."""
+    key = page_key() if key is None else key
+    return get(port, "/stacks", "POST", **({"Authorization": "Bearer " + key} if key else {}), **headers)
 
 
 class Stacks(unittest.TestCase):
@@ -235,7 +244,7 @@ class Stacks(unittest.TestCase):
         with Job("--status-listen", "0", "--nproc-per-node", "2", *STAY, DRUN_TOKEN=TOKEN) as job:
             port = job.port()
             eventually(lambda: get(port, "/readyz")[0] == 200)
-            request = f"POST /stacks HTTP/1.1\r\nHost: 127.0.0.1\r\nAuthorization: Bearer {TOKEN}\r\nContent-Length: 0\r\n\r\n"
+            request = f"POST /stacks HTTP/1.1\r\nHost: 127.0.0.1\r\nAuthorization: Bearer {page_key()}\r\nContent-Length: 0\r\n\r\n"
             with contextlib.ExitStack() as opened:
                 connect = lambda: opened.enter_context(socket.create_connection(("127.0.0.1", port), timeout=PATIENCE))
                 asking = [connect() for _ in range(8)]
@@ -263,18 +272,19 @@ class Stacks(unittest.TestCase):
             for method in ("GET", "HEAD"):
                 code, _, headers = get(port, "/stacks", method)
                 self.assertEqual((code, headers["Allow"]), (405, "POST"))
-            self.assertEqual(get(port, "/", "POST", Authorization="Bearer " + TOKEN)[0], 405)
+            self.assertEqual(get(port, "/", "POST", Authorization="Bearer " + page_key())[0], 405)
             self.assertEqual(post(port, Origin="http://evil.example")[0], 403)
             self.assertEqual(post(port, Host="evil.example")[0], 421)
             self.assertTrue(raw(port, b"POST /stacks HTTP/1.1\r\nHost: localhost\r\nContent-Length: 2\r\n\r\nhi").startswith("HTTP/1.1 413 "))
             # What a browser asks first on behalf of another place's page.
             self.assertEqual(get(port, "/stacks", "OPTIONS", Origin="http://evil.example")[0], 405)
-            code, _, headers = post(port, token=None)
+            code, _, headers = post(port, key="")
             self.assertEqual((code, headers["WWW-Authenticate"]), (401, "Bearer"))
-            guesses = [post(port, token=TOKEN[:-1] + each)[0] for each in "abcdefgh"]
-            self.assertEqual(guesses[:5], [401] * 5)
+            self.assertEqual(post(port, key=TOKEN)[0], 401)
+            guesses = [post(port, key=page_key()[:-1] + each)[0] for each in "ghijklmn"]
+            self.assertEqual(guesses[:4], [401] * 4)
             self.assertIn(429, guesses)
-            # It goes on serving, and in time whoever has the token gets stacks again.
+            # It goes on serving, and in time whoever has the key gets stacks again.
             self.assertEqual(get(port, "/healthz")[0], 200)
             eventually(lambda: post(port)[0] == 200)
 
@@ -299,7 +309,7 @@ class Tokens(unittest.TestCase):
         with Job("--status-listen", "0", "--token-file", self.file(TOKEN + "\n"), *STAY) as job:
             port = job.port()
             eventually(lambda: post(port)[0] == 200)
-            self.assertEqual(post(port, token="the-token-of-another-job")[0], 401)
+            self.assertEqual(post(port, key=page_key("the-token-of-another-job"))[0], 401)
 
     def test_the_variable_comes_first(self):
         with Job("--status-listen", "0", "--token-file", self.file("another-that-is-not-read"), *STAY, DRUN_TOKEN=TOKEN) as job:
@@ -324,17 +334,16 @@ class Tokens(unittest.TestCase):
         self.assertIn("DRUN_TOKEN: it has 12 bytes", said)
         self.assertNotIn("short-secret", said)
 
-    def test_the_variable_is_not_handed_to_other_hosts(self):
+    def test_other_hosts_get_it_and_their_workers_do_not(self):
         launcher = self.file('#!/bin/sh\nshift\nexec sh -c "$*"\n', 0o755)  # "other hosts" are this machine
         with tempfile.TemporaryDirectory() as folder, reserved_port() as store:
-            with Job("-H", "first,second", "--launcher", launcher, "--token-file", self.file(TOKEN), "--nproc-per-node", "1", "--rdzv-endpoint", f"127.0.0.1:{store}",
-                     "--status-listen", "0", "sh", "-c", f"env > {folder}/env$RANK; cat /proc/$PPID/environ > {folder}/agent$RANK",
-                     DRUN_TOKEN=TOKEN) as job:
+            with Job("-H", "first,second", "--launcher", launcher, "--token-file", "/none/there", "--nproc-per-node", "1", "--rdzv-endpoint", f"127.0.0.1:{store}",
+                     "sh", "-c", f"env > {folder}/env$RANK; cat /proc/$PPID/environ > {folder}/agent$RANK", DRUN_TOKEN=TOKEN) as job:
                 self.assertEqual(job.process.wait(timeout=PATIENCE), 0, job.said)
             self.assertEqual(sorted(os.listdir(folder)), ["agent0", "agent1", "env0", "env1"])
             for path in pathlib.Path(folder).iterdir():
                 self.assertNotIn(b"DRUN_TOKEN", path.read_bytes())
-        self.assertEqual(job.said.count("DRUN_TOKEN stays here: the agents that are started take theirs from --token-file\n"), 1)
+                self.assertNotIn(TOKEN.encode(), path.read_bytes())
 
     def test_nobody_else_gets_it(self):
         with tempfile.TemporaryDirectory() as folder:
@@ -564,14 +573,14 @@ class Browser(unittest.TestCase):
                 told = lambda: tab.value("document.getElementById('told').textContent")
                 # The page grows while it fills, and what is pressed moves: a press may miss.
                 press_until = lambda what: eventually(lambda: what() or tab.press("take"))
-                press_until(lambda: "Enter the job's token" in told())
+                press_until(lambda: "Enter the page's key" in told())
                 tab.press("token")
-                tab.write("this-is-not-the-token")
-                press_until(lambda: told() == "No stacks: this is not the job's token")
+                tab.write("this-is-not-the-key")
+                press_until(lambda: told() == "No stacks: this is not the page's key")
                 self.assertTrue(tab.value("document.getElementById('found').hidden"))
                 tab.value("document.getElementById('token').value = ''")
                 tab.press("token")
-                tab.write(TOKEN)
+                tab.write(page_key())
                 press_until(lambda: told().startswith("Taken at "))
                 text = tab.value("document.getElementById('found').textContent")
                 self.assertFalse(tab.value("document.getElementById('found').hidden"))
@@ -580,7 +589,7 @@ class Browser(unittest.TestCase):
                 self.assertEqual(tab.value("location.href"), f"http://127.0.0.1:{port}/")
                 kept = tab.value("JSON.stringify([document.cookie, {...localStorage}, {...sessionStorage}])")
                 self.assertEqual(kept, '["",{},{}]')
-                self.assertNotIn(TOKEN, tab.value("document.documentElement.outerHTML"))
+                self.assertNotIn(page_key(), tab.value("document.documentElement.outerHTML"))
 
     def test_without_a_token_there_is_no_button(self):
         with Job("--status-listen", "0", *STAY) as job, Tab(f"http://127.0.0.1:{job.port()}/") as tab:

@@ -219,12 +219,109 @@ TEST_F(TokenTest, TheOthersGoOnWhenTheHostIsToldToGo) {
   stop_all(1);
 }
 
-TEST_F(TokenTest, WhatIsStartedElsewhereNeedsAFile) {
-  DrunProcess starter(Arguments{"-H", "first,second", "--launcher", "/bin/false", "true"},
-                      with_token(kToken));
-  EXPECT_EQ(starter.finish().code, 2);
-  EXPECT_THAT(starter.err(), HasSubstr("DRUN_TOKEN is not handed to agents elsewhere: put the "
-                                       "token into a file on each host, for --token-file"));
+// Of agents that drun starts "elsewhere": two hosts, which are this machine.
+class MadeTokenTest : public TokenTest {
+ protected:
+  static constexpr const char* kMeeting = "meeting at ";
+
+  // The job runs; where its store is.
+  std::string begin(const Arguments& flags, const Launch& launch = {}) {
+    start(Arguments{"-v", "-H", "127.0.0.2,127.0.0.3", "--launcher", "env H={host}", "--rdzv-id",
+                    "the-name"} +
+              flags + telling_workers(),
+          launch);
+    EXPECT_TRUE(says(0, " of 2 ")) << agent(0).err();
+    const std::string said = agent(0).err();
+    const auto at = said.find(kMeeting);
+    if (at == std::string::npos) return "";
+    const auto from = at + std::string(kMeeting).size();
+    return said.substr(from, said.find('\n', from) - from);
+  }
+  static Finished ask(const Arguments& arguments, const std::string& token = "") {
+    Launch launch = with_token(token);
+    launch.argv = Arguments{places::program("drunctl")} + arguments;
+    return DrunProcess(launch).finish();
+  }
+};
+
+TEST_F(MadeTokenTest, AgentsThatDrunStartsGetOneThatTheirWorkersDoNotGet) {
+  const std::string store = begin({});
+  ASSERT_NE(store, "") << agent(0).err();
+  const Finished other = ask({"--endpoint", store, "status"}, kOther);
+  EXPECT_EQ(other.code, 125);
+  EXPECT_THAT(other.err, HasSubstr("it does not know this token"));
+  for (const pid_t pid : agent(0).pids_with("RANK=0"))
+    EXPECT_THAT(read_file("/proc/" + std::to_string(pid) + "/environ"), Not(HasSubstr("TOKEN")));
+  stop_all(0);
+}
+
+// It asks those of the same user on this host: the agents, and the drun that has started them.
+TEST_F(MadeTokenTest, DrunctlFindsOutItself) {
+  const std::string store = begin({"--status-listen", "0"});
+  for (const Arguments& where : {Arguments{}, Arguments{"--endpoint", store}}) {
+    const Finished status = ask(where + Arguments{"status", "the-name"});
+    EXPECT_EQ(status.code, 0) << status.err;
+    EXPECT_THAT(status.out, HasSubstr("job the-name"));
+    const Finished stacks = ask(where + Arguments{"stacks", "--quick", "the-name"});
+    EXPECT_EQ(stacks.code, 0) << stacks.err;
+  }
+  EXPECT_EQ(ask({"health", "the-name"}).code, 0);
+  EXPECT_THAT(ask({"--endpoint", store, "jobs"}).out, HasSubstr("the-name"));
+  EXPECT_EQ(ask({"--endpoint", store, "set", "key", "value"}).code, 0);
+  EXPECT_EQ(ask({"--endpoint", store, "get", "key"}).out, "value");
+  const Finished key = ask({"page-key", "the-name"});
+  EXPECT_EQ(key.out.size(), 65U) << key.err;
+  EXPECT_THAT(agent(0).err(), Not(HasSubstr("dropped")));
+  const Finished none = ask({"page-key", "another-name"});
+  EXPECT_EQ(none.code, 1);
+  EXPECT_THAT(none.err, HasSubstr("there is no token"));
+  stop_all(0);
+}
+
+TEST_F(MadeTokenTest, ThereIsNoneIfTheUserSaysSoOrSaysWhereTheyMeet) {
+  const ReservedPort port;
+  for (const Arguments& how :
+       {Arguments{"--token-file", "none"}, Arguments{"--rdzv-endpoint", port.endpoint()}}) {
+    std::string store = begin(how);
+    if (store.empty()) store = port.endpoint();
+    const Finished status = ask({"--endpoint", store, "status"}, kToken);
+    EXPECT_EQ(status.code, 125);
+    EXPECT_THAT(status.err, HasSubstr("it speaks without a token"));
+    stop_all(0);
+    agents_.clear();
+  }
+}
+
+TEST_F(MadeTokenTest, TheUsersOwnIsHandedOver) {
+  const std::string store = begin({}, with_token(kToken));
+  const Finished status = ask({"--endpoint", store, "status"}, kToken);
+  EXPECT_EQ(status.code, 0) << status.err;
+  EXPECT_THAT(ask({"--endpoint", store, "status"}).err,
+              HasSubstr("it asks for a token: " + kAdvice + "; one that drun has made"));
+  EXPECT_EQ(ask({"page-key", "the-name"}).code, 1) << "no agent gives away what the user knows";
+  stop_all(0);
+}
+
+// One host of two lacks OpenSSL.
+TEST_F(MadeTokenTest, AHostWithoutOpenSslIsNamedOnlyIfTheUserWantsAToken) {
+  const TempDir folder;
+  folder.write("libssl.so.3", "no library");
+  const std::string lacks = folder.write(
+      "lacks",
+      "#!/bin/sh\n[ $1 = 127.0.0.2 ] || export LD_LIBRARY_PATH=" + folder.path().string() +
+          "\nshift\nexec \"$@\"\n",
+      true);
+  const std::string store = begin({"--launcher", lacks + " {host}"});
+  EXPECT_THAT(agent(0).err(), HasSubstr("no token is made for the job: 127.0.0.3: "));
+  EXPECT_THAT(ask({"--endpoint", store, "status"}, kToken).err,
+              HasSubstr("it speaks without a token"));
+  stop_all(0);
+  DrunProcess refused(
+      Arguments{"-H", "127.0.0.2,127.0.0.3", "--launcher", lacks + " {host}", "true"},
+      with_token(kToken));
+  EXPECT_EQ(refused.finish().code, 125);
+  EXPECT_THAT(refused.err(), HasSubstr("drun: error: 127.0.0.3: "));
+  EXPECT_THAT(refused.err(), HasSubstr("libssl3"));
 }
 
 TEST_F(TokenTest, AShortTokenIsWarnedOf) {

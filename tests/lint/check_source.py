@@ -63,16 +63,16 @@ ARROWS = {
     "launcher/watch": "base hang launcher/devices launcher/look launcher/output launcher/process "
                       "launcher/telling launcher/workers rendezvous status",
     "launcher/views": "base jobs launcher/job_stacks launcher/options launcher/page launcher/process launcher/report "
-                      "launcher/telling launcher/workers rendezvous status",
+                      "launcher/telling launcher/workers rendezvous secure status",
     "launcher/leaving": "base launcher/backend launcher/options launcher/output launcher/process launcher/report "
                         "launcher/signals launcher/telling launcher/views launcher/workers rendezvous",
     "launcher/agent": "base facts hang launcher/backend launcher/job_stacks launcher/leaving launcher/options "
                       "launcher/output launcher/process launcher/report launcher/services launcher/signals "
-                      "launcher/telling launcher/views launcher/watch launcher/workers rendezvous status",
+                      "launcher/telling launcher/views launcher/watch launcher/workers rendezvous secure status",
     "launcher/local_nodes": "base launcher/agent launcher/backend launcher/hosts launcher/leaving launcher/options "
                             "launcher/output launcher/process launcher/signals launcher/telling",
     "launcher/starter": "base launcher/hosts launcher/leaving launcher/options launcher/output launcher/process "
-                        "launcher/report launcher/signals",
+                        "launcher/report launcher/signals launcher/views secure",
     "launcher": "base launcher/agent launcher/command_line launcher/hosts launcher/local_nodes "
                 "launcher/devices launcher/leaving launcher/look launcher/options launcher/report launcher/signals "
                 "launcher/starter launcher/telling launcher/workers secure",

@@ -3,9 +3,12 @@
 #include <chrono>
 #include <utility>
 
+#include "base/addresses.hpp"
+#include "base/log.hpp"
 #include "drun/base/endpoint.hpp"
 #include "launcher/agent/own_status.hpp"
 #include "launcher/job_stacks/page_stacks.hpp"
+#include "secure/token_source.hpp"
 
 namespace drun::launcher {
 
@@ -19,6 +22,7 @@ AgentWatch::AgentWatch(const Parts& parts, const std::optional<rlimit>& open_fil
       usage_(parts_.io, parts_.host_name,
              [this]() -> const WorkerGroup& { return parts_.workers.group(); }),
       door_(parts_.io, parts_.options.run_id, answers()),
+      key_door_(parts_.io),
       watchers_(
           parts_.io, parts_.options, parts_.host_name, parts_.workers.group(),
           parts_.events.memory(), [this] { return own(); },
@@ -27,16 +31,25 @@ AgentWatch::AgentWatch(const Parts& parts, const std::optional<rlimit>& open_fil
 void AgentWatch::start() {
   hangs_.start();
   door_.open();
+  if (parts_.options.token_is_made) open_key_door();
   watchers_.open();
 }
 
 void AgentWatch::cancel() {
   hangs_.cancel();
   door_.close();
+  key_door_.close();
   job_.cancel();
   usage_.cancel();
   facts_.cancel();
   watchers_.close();
+}
+
+void AgentWatch::open_key_door() {
+  key_door_.open(parts_.options.run_id, parts_.options.tls->key(), [this] {
+    const auto store = parts_.backend.moved_to();
+    return store ? to_string(*store) : meeting_place(parts_.options);
+  });
 }
 
 status::AgentStatus AgentWatch::own() const {
@@ -69,7 +82,24 @@ void AgentWatch::set_link(rendezvous::KeyValue* link) {
   job_.set_link(link);
 }
 
+// The one who hosts the store says it, once. A user who knows it says --token-file none.
+void AgentWatch::tell_whether_open(const NodeIdentity& node) {
+  const Options& options = parts_.options;
+  const std::string& host = options.endpoint.host;
+  if (!node.hosting || options.tls != nullptr || options.max_nodes == 1 || told_open_ ||
+      options.local_node >= 0 || options.backend == Backend::Etcd ||
+      options.token_file == secure::kNoTokenFile || host == "localhost" ||
+      is_loopback_address(host))
+    return;
+  told_open_ = true;
+  log::info(
+      "whoever reaches {} can change this job; a token closes it: --token-file FILE, the same on "
+      "all nodes (none: say nothing)",
+      meeting_place(options));
+}
+
 void AgentWatch::joined(const NodeIdentity& node) {
+  tell_whether_open(node);
   facts_.gather(node);
   set_link(&parts_.backend.key_value());
   if (parts_.options.max_nodes > 1) parts_.stacks.use_store(parts_.backend.key_value());

@@ -22,6 +22,7 @@
 #include "launcher/telling/status_reporter.hpp"
 #include "launcher/views/job_teller.hpp"
 #include "launcher/views/job_watchers.hpp"
+#include "launcher/views/key_door.hpp"
 #include "launcher/views/status_door.hpp"
 #include "launcher/views/usage_teller.hpp"
 #include "launcher/workers/worker_group.hpp"
@@ -81,6 +82,8 @@ class AgentWatch {
  private:
   [[nodiscard]] status::AgentStatus own() const;
   [[nodiscard]] StatusDoor::Answers answers();
+  void open_key_door();
+  void tell_whether_open(const NodeIdentity& node);
   void set_link(rendezvous::KeyValue* link);
   void on_facts(std::string sheet);
 
@@ -90,7 +93,9 @@ class AgentWatch {
   JobTeller job_;
   UsageTeller usage_;
   StatusDoor door_;
+  KeyDoor key_door_;
   JobWatchers watchers_;
+  bool told_open_ = false;
 };
 
 }  // namespace drun::launcher

@@ -264,13 +264,16 @@ Inferred infer_place(cli::GivenFlags& flags, bool launch,
 Options build_instead(const BuildInput& given, Inferred allocation,
                       const std::vector<std::string>& arguments) {
   cli::GivenFlags flags = given.flags;
-  if (filled(flags, "rdzv-endpoint") == nullptr && filled(flags, "master-addr") == nullptr)
+  const bool nobody_says =
+      filled(flags, "rdzv-endpoint") == nullptr && filled(flags, "master-addr") == nullptr;
+  if (nobody_says)
     flags.set({drun_program(false).find("rdzv-endpoint"), cli::Source::Inferred, "",
                "first-node:29400"});  // each node finds out which
   if (filled(flags, "rdzv-id") == nullptr)
     flags.set({drun_program(false).find("rdzv-id"), cli::Source::Inferred, "", "job"});
   Options options =
       build_elsewhere({flags, given.program, given.environment, given.host, given.launch});
+  options.makes_token = nobody_says && options.backend != Backend::Etcd;
   options.instead = std::move(allocation.instead);
   options.instead_mark = std::move(allocation.mark);
   options.instead.insert(options.instead.end(), arguments.begin() + 1, arguments.end());

@@ -162,11 +162,11 @@ std::vector<std::string> handed_over(const cli::GivenFlags& flags,
   hosts::Handed handed = attempt(text, names, asked != nullptr ? asked : file);
   // Others may read what is on its way, and what it sets is in this command line or in a file that
   // nobody has looked at.
-  if (environment_variable(handed.environment, secure::kTokenVariable) ||
-      is_one_of(secure::kTokenVariable, handed.missing))
-    throw cli::UsageError(std::string(secure::kTokenVariable) +
-                          " is not handed over: put the token into a file on each host, for "
-                          "--token-file");
+  for (const std::string_view name : {secure::kTokenVariable, secure::kMadeTokenVariable})
+    if (environment_variable(handed.environment, name) || is_one_of(name, handed.missing))
+      throw cli::UsageError(std::string(name) +
+                            " is no variable to hand over: set DRUN_TOKEN in drun's own "
+                            "environment, and its agents have it, but not their workers");
   for (const std::string& name : handed.missing)
     notes.push_back(name + " is to be handed over, and is not set here");
   erase_variable(handed.environment, "DRUN_CLUSTER");
@@ -279,6 +279,7 @@ Options build_start(const BuildInput& given, hosts::StartPlan plan) {
           to_string(Endpoint{first.substr(first.find('@') + 1), kSomePort}));
   Options options =
       build_elsewhere({flags, given.program, given.environment, given.host, given.launch});
+  options.makes_token = plan.meet_at_first;
   options.start = std::move(plan);
   return options;
 }

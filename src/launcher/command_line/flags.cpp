@@ -189,8 +189,8 @@ constexpr std::array kFlags{
 
     Flag{"status-listen", 0, "[ADDRESS:]PORT|unix:PATH", "", kDrun, kWatching, "",
          "serve the job's status here: a page, JSON, metrics, probes; a PORT alone is one of 127.0.0.1"},
-    Flag{"token-file", 0, "FILE", "", kDrun, kWatching, "FILE",
-         "the job's token is in this file, unless it is in DRUN_TOKEN: agents speak TLS, only with who has it too"},
+    Flag{"token-file", 0, "FILE|none", "", kDrun, kWatching, "FILE",
+         "the job's token is in this file, unless it is in DRUN_TOKEN: agents speak TLS, only with who has it too; none: drun makes none either"},
     Flag{"metrics-file", 0, "DIR/NAME.prom", "", kDrun, kWatching, "FILE",
          "write metrics for node_exporter's textfile collector, every 10 seconds"},
     Flag{"summary", 0, "", "", kDrun, kWatching, "",

@@ -97,7 +97,8 @@ std::optional<Frame> FrameReader::next() {
 
 std::string pack(const Hello& hello) {
   std::string payload;
-  for (const std::string* text : {&hello.version, &hello.address, &hello.port, &hello.host_name})
+  for (const std::string* text :
+       {&hello.version, &hello.address, &hello.port, &hello.host_name, &hello.no_tls})
     add(payload, *text);
   return payload;
 }
@@ -105,8 +106,11 @@ std::string pack(const Hello& hello) {
 Result<Hello> unpack_hello(std::string_view payload) {
   auto texts = texts_of(payload);
   if (!texts || texts->size() < 4) return malformed("a greeting that is none");
-  return Hello{std::move((*texts)[0]), std::move((*texts)[1]), std::move((*texts)[2]),
-               std::move((*texts)[3])};
+  Hello hello{std::move((*texts)[0]), std::move((*texts)[1]), std::move((*texts)[2]),
+              std::move((*texts)[3])};
+  // Older versions say nothing of it, and must be told apart from what is no drun.
+  if (texts->size() > 4) hello.no_tls = std::move((*texts)[4]);
+  return hello;
 }
 
 std::string pack(const Branch& branch) {

@@ -88,6 +88,7 @@ struct Hello {
   std::string address;
   std::string port;
   std::string host_name;
+  std::string no_tls{};  // why agents there can have no token; empty: they can
 
   bool operator==(const Hello&) const = default;
 };

@@ -27,19 +27,21 @@ std::optional<HttpAnswer> refused(const HttpRequest& request, Gate& gate, Gate::
   if (!is_own_origin(request.origin, request.host))
     return plain_answer(403, "the page of another place asks for this");
   const auto guess = bearer_of(request.authorization);
-  if (!guess) return who_are_you("the job's token is needed: Authorization: Bearer TOKEN");
+  if (!guess)
+    return who_are_you(
+        "the page's key is needed, which drunctl page-key prints: Authorization: Bearer KEY");
   const Gate::Answer answer = gate.check(*guess, now);
   if (answer == Gate::Answer::Open) return std::nullopt;
-  if (answer == Gate::Answer::Wrong) return who_are_you("this is not the job's token");
+  if (answer == Gate::Answer::Wrong) return who_are_you("this is not the page's key");
   const std::string pause = std::to_string(Gate::kEach.count());
-  return with_header(plain_answer(429, "too many wrong tokens: try again in " + pause + " s"),
+  return with_header(plain_answer(429, "too many wrong keys: try again in " + pause + " s"),
                      "Retry-After: " + pause);
 }
 
 }  // namespace
 
-PageStacks::PageStacks(asio::io_context& io, const secure::Token& token, Take take)
-    : take_(std::move(take)), gate_(token), limit_(io, [this] {
+PageStacks::PageStacks(asio::io_context& io, const secure::Token& key, bool guessable, Take take)
+    : take_(std::move(take)), gate_(key, guessable), limit_(io, [this] {
         ++look_;
         tell_all(plain_answer(503, "the stacks did not come in time"));
       }) {}

@@ -1,4 +1,4 @@
-// POST /stacks of the status page: the stacks of all ranks, for a client with the job's token.
+// POST /stacks of the status page: the stacks of all ranks, for a client with the page's key.
 #pragma once
 
 #include <chrono>
@@ -28,8 +28,8 @@ class PageStacks {
   using Done = std::function<void(const Result<std::string>& text)>;
   using Take = std::function<void(Done)>;
 
-  // `token` must outlive this. `take` gives the stacks as text.
-  PageStacks(asio::io_context& io, const secure::Token& token, Take take);
+  // `key` must outlive this; `guessable` as TokenGate has it. `take` gives the stacks as text.
+  PageStacks(asio::io_context& io, const secure::Token& key, bool guessable, Take take);
 
   // A request for kPath, whatever its method. A request that comes while others wait gets their
   // answer.

@@ -255,6 +255,10 @@ struct Options : WorkerSpec, MeetingChoices {
   // The file with the job's token; empty: none. main() reads it, unless there is DRUN_TOKEN.
   std::string token_file;
   std::optional<secure::Token> token;
+  bool token_is_made = false;  // by drun: the user does not know it
+  // Of a drun that starts agents elsewhere. It makes one if none is given: they meet at one of
+  // theirs, so nobody else needs it.
+  bool makes_token = false;
   std::shared_ptr<const secure::TlsContext> tls;  // of the token; null: there is none
   std::string metrics_file;                       // for Prometheus; empty: none
   bool summary = false;                           // the end tells what the ranks have used

@@ -42,6 +42,7 @@
 #include "launcher/starter/limbs.hpp"
 #include "launcher/starter/login_environment.hpp"
 #include "launcher/starter/remote_end_fsm.hpp"
+#include "secure/tls_context.hpp"
 
 namespace drun::launcher {
 namespace {
@@ -76,11 +77,12 @@ class RemoteEnd {
     ignore_write_signals();
     await_signal();
     link_.start();
+    const Status possible = secure::can_speak_tls();
     link_.send_bytes(std::string(hosts::kEdgeMark));
     link_.send({FrameType::Hello, 0,
                 pack(hosts::Hello{DRUN_VERSION_STRING, address_reached_by(environment_),
                                   port_ ? std::to_string(bound_port(port_.get())) : "",
-                                  own_host_name()})});
+                                  own_host_name(), possible ? "" : possible.error().what()})});
     io_.run();
     return 0;
   }

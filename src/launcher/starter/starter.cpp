@@ -12,7 +12,10 @@
 #include "base/log.hpp"
 #include "base/printable.hpp"
 #include "launcher/process/exit_status.hpp"
+#include "launcher/starter/made_token.hpp"
 #include "launcher/starter/name_lookup.hpp"
+#include "secure/tls_context.hpp"
+#include "secure/token_source.hpp"
 
 namespace drun::launcher {
 namespace {
@@ -55,6 +58,8 @@ Starter::Starter(const Options& options, OutputRelay& relay)
                  [this] { outputs_.close(); }},
                 {[this] { shutdown_.on_swept(); }, [this] { cancel_timers(); },
                  [this] { signals_.cancel(); }}),
+      token_(options.token),
+      key_door_(io_),
       limbs_(io_, {[this](const hosts::Frame& frame) { on_frame(frame); },
                    [this] { look_whether_over(); }}),
       outputs_(io_, relay_, options.output.timestamps,
@@ -83,6 +88,18 @@ void Starter::start() {
   for (std::size_t host = 0; host < remotes_.size(); ++host)
     branch.targets.push_back({static_cast<std::uint32_t>(host), remotes_[host]->name});
   limbs_.start(branch, "");
+  make_token();
+}
+
+// While the hosts answer.
+void Starter::make_token() {
+  if (token_) return;
+  token_ = made_token(options_);
+  if (!token_) return;
+  const auto tls = secure::TlsContext::of(*token_);
+  if (tls) return key_door_.open(options_.run_id, (*tls)->key(), [this] { return meeting_.place; });
+  log::debug("no token is made for the job: {}", tls.error().what());
+  token_.reset();
 }
 
 // Since the last answer: the more hosts there are, the longer all take.
@@ -133,6 +150,10 @@ void Starter::on_hello(std::size_t host, const std::string& payload) {
   const auto hello = hosts::unpack_hello(payload);
   if (remote.hello || roll_.is_gone(host)) return;
   if (!hello) return fail(host, hello.error().what());
+  if (!hello->no_tls.empty() && is_token_needed()) {
+    limbs_.give_up(static_cast<std::uint32_t>(host));
+    return fail(host, printable(hello->no_tls));
+  }
   remote.hello = *hello;
   if (!roll_.begun()) await_answers();
   const Step step = roll_.on_ready(host);
@@ -192,8 +213,25 @@ void Starter::take(Step step) {
   look_whether_over();
 }
 
+// The user has given it, or others have it already.
+bool Starter::is_token_needed() const {
+  return token_ && (options_.token || roll_.begun());
+}
+
+// One that was made is none that the user counts on.
+void Starter::drop_token_that_one_cannot_use() {
+  for (const auto& remote : remotes_) {
+    if (!token_ || options_.token || !remote->hello || remote->hello->no_tls.empty()) continue;
+    log::debug("no token is made for the job: {}: {}", remote->name,
+               printable(remote->hello->no_tls));
+    token_.reset();
+    key_door_.close();
+  }
+}
+
 void Starter::begin() {
   answer_limit_.cancel();
+  drop_token_that_one_cannot_use();
   std::vector<std::string_view> names;
   for (std::size_t host = 0; host < remotes_.size(); ++host) {
     const Remote& remote = *remotes_[host];
@@ -211,9 +249,13 @@ void Starter::begin() {
 
 void Starter::order(std::size_t host) {
   const auto grace = options_.shutdown_timeout + milliseconds(kGraceBeside);
+  std::vector<std::string> environment = plan_.environment;
+  if (token_)
+    environment.push_back(
+        token_->handed_over(options_.token ? secure::kTokenVariable : secure::kMadeTokenVariable));
   limbs_.send({hosts::FrameType::Order, static_cast<std::uint32_t>(host),
                pack(hosts::Order{plan_.directory, std::to_string(grace.count()),
-                                 hosts::agent_command(plan_, host, meeting_), plan_.environment})});
+                                 hosts::agent_command(plan_, host, meeting_), environment})});
 }
 
 void Starter::give_up() {
@@ -258,6 +300,7 @@ void Starter::look_whether_over() {
 void Starter::cancel_timers() {
   hurry_limit_.cancel();
   answer_limit_.cancel();
+  key_door_.close();
   for (const auto& remote : remotes_)
     remote->retry.cancel();
 }

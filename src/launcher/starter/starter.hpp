@@ -21,6 +21,8 @@
 #include "launcher/signals/agent_signals.hpp"
 #include "launcher/starter/host_outputs.hpp"
 #include "launcher/starter/limbs.hpp"
+#include "launcher/views/key_door.hpp"
+#include "secure/token.hpp"
 
 namespace drun::launcher {
 
@@ -46,6 +48,9 @@ class Starter {
   };
 
   void start();
+  void make_token();
+  [[nodiscard]] bool is_token_needed() const;
+  void drop_token_that_one_cannot_use();
   void on_frame(const hosts::Frame& frame);
   void on_hello(std::size_t host, const std::string& payload);
   void fail(std::size_t host, const std::string& why);
@@ -76,6 +81,8 @@ class Starter {
   hosts::Meeting meeting_;
   ParentShutdown shutdown_;
   std::vector<std::unique_ptr<Remote>> remotes_;
+  std::optional<secure::Token> token_;  // of the job, for all hosts
+  KeyDoor key_door_;                    // if it was made here
   Limbs limbs_;
   HostOutputs outputs_;
 };

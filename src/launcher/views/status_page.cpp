@@ -28,8 +28,10 @@ StatusPage::StatusPage(asio::io_context& io, const Options& options, const std::
       desk_(io, [this] { arm_timer(); }),
       timer_(io, [this] { on_time(); }),
       answers_({desk_, events, std::move(own), [] { return Clock::now(); }, options.run_id,
-                options.token.has_value()}) {
-  if (options.token) stacks_.emplace(io, *options.token, std::move(stacks));
+                options.tls != nullptr}) {
+  if (options.tls == nullptr) return;
+  key_.emplace(secure::Token::from(options.tls->page_key()).value());
+  stacks_.emplace(io, *key_, options.token && !options.token->is_long(), std::move(stacks));
 }
 
 StatusPage::~StatusPage() {
@@ -89,9 +91,10 @@ void StatusPage::on_listening(Result<PageSockets> sockets) {
   }
   listens_ = true;
   log::info("the job's status is at {}", sockets->place);
-  if (stacks_ && options_.status_endpoint && !is_loopback_address(options_.status_endpoint->host))
+  if (stacks_ && !options_.token_is_made && options_.status_endpoint &&
+      !is_loopback_address(options_.status_endpoint->host))
     log::warning(
-        "--status-listen {}: who can read the network reads a token that is sent there; "
+        "--status-listen {}: who can read the network reads a key that is sent there; "
         "safe is a PORT alone, and ssh -L to it",
         to_string(*options_.status_endpoint));
   server_.listen(std::move(sockets->sockets));

@@ -57,7 +57,8 @@ class StatusPage {
   FileDesk desk_;
   DeadlineTimer timer_;
   PageAnswers answers_;
-  std::optional<PageStacks> stacks_;  // with a token only
+  std::optional<secure::Token> key_;  // of the page, with a token only
+  std::optional<PageStacks> stacks_;  // likewise
   bool listens_ = false;
   bool closed_ = false;
   std::optional<Time> listen_again_;

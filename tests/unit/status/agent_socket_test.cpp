@@ -1,5 +1,8 @@
 #include "status/agent_socket.hpp"
 
+#include <sys/socket.h>
+#include <unistd.h>
+
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -65,6 +68,25 @@ TEST(AgentSocketTest, NobodyThereIsAnError) {
       ask(new_socket_name(1, "j"), std::chrono::steady_clock::now() + std::chrono::seconds(5));
   ASSERT_FALSE(answer);
   EXPECT_EQ(answer.error().what(), "connect: Connection refused");
+}
+
+TEST(AgentSocketTest, KeysHaveNamesOfTheirOwn) {
+  const std::string train = new_key_socket_name(1000, "train");
+  const std::string other = new_key_socket_name(1000, "other");
+  const std::string all = table({train, new_socket_name(1000, "train"), other});
+  EXPECT_THAT(key_sockets_in(all, {1000, "train"}), ElementsAre(train));
+  EXPECT_THAT(key_sockets_in(all, {1000, {}}), UnorderedElementsAre(train, other));
+  EXPECT_THAT(key_sockets_in(all, {100, {}}), IsEmpty());
+  EXPECT_THAT(sockets_in(all, {1000, "other"}), IsEmpty());
+}
+
+TEST(AgentSocketTest, AProcessOfTheSameContainerMayKnow) {
+  int ends[2];
+  ASSERT_EQ(::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends), 0);
+  EXPECT_TRUE(may_know(ends[0]));
+  ::close(ends[0]);
+  ::close(ends[1]);
+  EXPECT_FALSE(may_know(-1)) << "nobody is there";
 }
 
 }  // namespace

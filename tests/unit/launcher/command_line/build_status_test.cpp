@@ -57,13 +57,23 @@ TEST(StatusOptionsTest, ATokenIsForTheAgentsAndForThePage) {
   EXPECT_THAT(parse_line("--token-file= ./train").text, HasSubstr("expected the name of a file"));
 }
 
-// It is not what a command line may hold, and not what goes to other hosts.
-TEST(StatusOptionsTest, TheVariableIsNotHandedOver) {
-  for (const std::string asked : {"-x DRUN_TOKEN", "-x DRUN_TOKEN=0123456789abcdef"}) {
+// It is not what a command line may hold, and workers would get it.
+TEST(StatusOptionsTest, ATokenIsNoVariableToHandOver) {
+  for (const std::string asked :
+       {"-x DRUN_TOKEN", "-x DRUN_TOKEN=0123456789abcdef", "-x DRUN_MADE_TOKEN=0123456789abcdef"}) {
     const std::string text = parse_line("-H node0,node1 " + asked + " ./train").text;
-    EXPECT_THAT(text, HasSubstr("DRUN_TOKEN is not handed over: put the token into a file"));
+    EXPECT_THAT(text,
+                HasSubstr("_TOKEN is no variable to hand over: set DRUN_TOKEN in drun's own"));
     EXPECT_THAT(text, ::testing::Not(HasSubstr("0123")));
   }
+}
+
+// Where agents that drun starts host the store themselves.
+TEST(StatusOptionsTest, ATokenIsMadeIfNobodyElseCanHaveTheStore) {
+  EXPECT_TRUE(options_of("-H node0,node1 ./train").makes_token);
+  for (const std::string line : {"-H node0 ./train", "-H node0,node1 --rdzv-endpoint s:1 ./train",
+                                 "--local-nodes 2 ./train", "./train"})
+    EXPECT_FALSE(options_of(line).makes_token) << line;
 }
 
 TEST(StatusOptionsTest, TheCollectorReadsOnlyItsOwnNames) {

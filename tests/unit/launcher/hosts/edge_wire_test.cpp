@@ -90,6 +90,10 @@ TEST(EdgeWireTest, WhatIsNoExitCodeIsAFailure) {
 TEST(EdgeWireTest, OrdersAndGreetingsComeOutAsTheyWentIn) {
   const Hello hello{"1.2.3", "10.0.0.7", "", "node7"};
   EXPECT_EQ(*unpack_hello(pack(hello)), hello);
+  const Hello without{"1.2.3", "", "7", "node7", "libssl.so.3 is not there"};
+  EXPECT_EQ(*unpack_hello(pack(without)), without);
+  const std::string older = std::string("1.2.3") + '\0' + '\0' + "7" + '\0' + "node7" + '\0';
+  EXPECT_EQ(unpack_hello(older)->version, "1.2.3") << "it is told apart by that";
   const Order order{"/a folder", "40000", {"drun", "", "it's \"x\"\n"}, {"A=", "B=c=d"}};
   EXPECT_EQ(*unpack_order(pack(order)), order);
   const Order bare{"/", "0", {"drun"}, {}};

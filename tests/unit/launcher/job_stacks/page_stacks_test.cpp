@@ -44,7 +44,7 @@ class PageStacksTest : public ::testing::Test {
   Time now_ = std::chrono::steady_clock::now();
   std::vector<PageStacks::Done> looks_;
   const secure::Token token_ = secure::Token::from(kRight).value();
-  PageStacks stacks_{io_, token_,
+  PageStacks stacks_{io_, token_, false,
                      [this](PageStacks::Done done) { looks_.push_back(std::move(done)); }};
 };
 

@@ -40,6 +40,10 @@ class StatusPageTest : public testing::Test {
     log::redirect({});
     log::configure("drun", log::Level::Warning);
   }
+  void use_token() {
+    options_.token = secure::Token::from(kToken).value();
+    options_.tls = secure::TlsContext::of(*options_.token).value();
+  }
   std::unique_ptr<StatusPage> page() {
     return std::make_unique<StatusPage>(
         io_, options_, "node7", [] { return status::AgentStatus(); }, events_,
@@ -107,7 +111,7 @@ TEST_F(StatusPageTest, OnlyWithATokenAreThereStacks) {
   page.reset();
   io_.restart();
   io_.poll();
-  options_.token = secure::Token::from(kToken).value();
+  use_token();
   page = this->page();
   said_.clear();
   page->open();
@@ -115,7 +119,8 @@ TEST_F(StatusPageTest, OnlyWithATokenAreThereStacks) {
   EXPECT_THAT(answer("POST /stacks"), StartsWith("HTTP/1.1 401"));
   EXPECT_THAT(answer("POST /healthz"), StartsWith("HTTP/1.1 405"));
   EXPECT_THAT(looks_, IsEmpty());
-  const auto caller = call("POST /stacks", std::string("Authorization: Bearer ") + kToken + "\r\n");
+  const auto caller =
+      call("POST /stacks", "Authorization: Bearer " + options_.tls->page_key() + "\r\n");
   ASSERT_TRUE(until([&] { return looks_.size() == 1; }));
   looks_.front()(std::string("rank 0 waits"));
   ASSERT_TRUE(until([&] { return caller->over; }));
@@ -173,7 +178,7 @@ TEST_F(StatusPageTest, OfTheAgentsOfAMachineOnlyTheFirstTakesAnyPort) {
 
 TEST_F(StatusPageTest, ATokenThatANetworkCanReadIsAWarning) {
   options_.status_socket.clear();
-  options_.token = secure::Token::from(kToken).value();
+  use_token();
   options_.status_endpoint = Endpoint{"127.0.0.1", 0};
   const auto own = page();
   own->open();
@@ -182,7 +187,7 @@ TEST_F(StatusPageTest, ATokenThatANetworkCanReadIsAWarning) {
   options_.status_endpoint = Endpoint{"0.0.0.0", 0};
   const auto all = page();
   all->open();
-  ASSERT_TRUE(until_said("who can read the network reads a token"));
+  ASSERT_TRUE(until_said("who can read the network reads a key"));
   all->close();
 }
 
