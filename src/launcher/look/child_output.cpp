@@ -1,6 +1,5 @@
 #include "launcher/look/child_output.hpp"
 
-#include <fcntl.h>
 #include <signal.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -9,26 +8,11 @@
 #include <system_error>
 
 #include "base/pipe.hpp"
-#include "base/poll_until.hpp"
 #include "base/read_answer.hpp"
+#include "launcher/look/feed_child.hpp"
 #include "launcher/process/clean_spawn.hpp"
 
 namespace drun::launcher {
-namespace {
-
-// False: not all of it was taken before the deadline.
-bool feed(int fd, std::string_view text, std::chrono::steady_clock::time_point deadline) {
-  ::fcntl(fd, F_SETFL, O_NONBLOCK);
-  while (!text.empty() && await_ready(fd, POLLOUT, deadline)) {
-    const auto written = ::write(fd, text.data(), text.size());
-    if (written < 0 && errno != EAGAIN && errno != EINTR) return false;
-    if (written > 0) text.remove_prefix(static_cast<std::size_t>(written));
-  }
-  return text.empty();
-}
-
-}  // namespace
-
 void ChildStop::stop() {
   std::unique_lock lock(mutex_);
   stopped_ = true;
