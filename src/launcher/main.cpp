@@ -23,6 +23,7 @@
 #include "launcher/agent/excluded_hosts.hpp"
 #include "launcher/command_line/parse.hpp"
 #include "launcher/devices/gpu_release.hpp"
+#include "launcher/devices/gpu_usage.hpp"
 #include "launcher/dry_run.hpp"
 #include "launcher/hosts/edge_wire.hpp"
 #include "launcher/hosts/own_words.hpp"
@@ -179,6 +180,7 @@ int main(int argc, char** argv) {
     if (argc == 2 && argv[1] == launcher::hosts::kRemoteEndFlag) return launcher::run_remote_end();
     if (argc == 2 && argv[1] == launcher::kStackHelperFlag) return launcher::run_stack_helper();
     if (argc == 2 && argv[1] == launcher::kGpuHelperFlag) return launcher::run_gpu_helper();
+    if (argc == 2 && argv[1] == launcher::kGpuUsageFlag) return launcher::run_gpu_usage_helper();
     std::vector<std::string> environment = own_environment();
     marks = launcher::hosts::take_word_marks(environment);
     auto parsed = launcher::parse_options({argv, argv + argc}, environment);

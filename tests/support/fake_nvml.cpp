@@ -2,8 +2,13 @@
 // "UUID@DOMAIN:BUS:DEVICE" with blanks between; FAKE_NVML_MIG maps slices, "MIG-x=INDEX". Without
 // FAKE_NVML there is no driver; with FAKE_NVML_CRASHES the library ends its process. FAKE_NVML_ECC:
 // how many uncorrected errors each device has; FAKE_NVML_PENDING: rows wait to be remapped.
-// FAKE_NVML_PROCESSES: a file with a line "INDEX PID" for each process that a device has; who asks
-// makes a file of that name with ".asked" behind. With "dies" in it the library ends its process.
+// FAKE_NVML_PROCESSES: a file with a line "INDEX PID [KIB [PERCENT]]" for each process that a
+// device has, "-" for a number that the driver does not know; who asks makes a file of that name
+// with
+// ".asked" behind. With "dies" in it the library ends its process, with "hangs" it never answers.
+#include <unistd.h>
+
+#include <chrono>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -99,18 +104,68 @@ struct ProcessInfo {
   unsigned long long memory;
   unsigned gpu_instance, compute_instance;
 };
+struct Listed {
+  unsigned pid = 0;
+  std::string kib;
+  std::string percent;
+};
+// Of a device.
+std::vector<Listed> listed(void* handle, const char* file) {
+  const auto own = static_cast<unsigned>(static_cast<Fake*>(handle) - devices->data());
+  std::vector<Listed> result;
+  std::ifstream lines(file);
+  if (lines.peek() == 'd') std::_Exit(1);
+  while (lines.peek() == 'h')
+    ::pause();
+  for (std::string line; std::getline(lines, line);) {
+    std::istringstream words(line);
+    unsigned index = 0;
+    Listed process;
+    if (!(words >> index >> process.pid) || index != own) continue;
+    words >> process.kib >> process.percent;
+    result.push_back(process);
+  }
+  return result;
+}
+struct UtilizationSample {
+  unsigned pid;
+  unsigned long long time_us;
+  unsigned sm, memory, encoder, decoder;
+};
+EXPORT int nvmlDeviceGetProcessUtilization(void* handle, UtilizationSample* list, unsigned* count,
+                                           unsigned long long since) {
+  constexpr int kNotSupported = 3;
+  const char* file = std::getenv("FAKE_NVML_PROCESSES");
+  if (file == nullptr) return kFailure;
+  const auto now = std::chrono::duration_cast<std::chrono::microseconds>(
+      std::chrono::system_clock::now().time_since_epoch());
+  const auto time = static_cast<unsigned long long>(now.count());
+  unsigned found = 0;
+  for (const Listed& process : listed(handle, file)) {
+    if (process.percent == "-") return kNotSupported;
+    if (process.percent.empty() || found + 3 > *count) continue;
+    const auto percent = static_cast<unsigned>(std::stoul(process.percent));
+    list[found++] = {process.pid, since, 99, 0, 0, 0};  // as drivers do: an old one, an absurd one
+    list[found++] = {process.pid, time, 4'000'000'000, 0, 0, 0};
+    list[found++] = {process.pid, time, percent, 0, 0, 0};
+  }
+  *count = found;
+  return found == 0 ? kFailure : kSuccess;
+}
 EXPORT int nvmlDeviceGetComputeRunningProcesses_v3(void* handle, unsigned* count,
                                                    ProcessInfo* list) {
   const char* file = std::getenv("FAKE_NVML_PROCESSES");
   if (file == nullptr) return kFailure;
   std::ofstream(std::string(file) + ".asked") << "";
-  const auto own = static_cast<unsigned>(static_cast<Fake*>(handle) - devices->data());
   unsigned found = 0;
-  std::ifstream lines(file);
-  if (lines.peek() == 'd') std::_Exit(1);
-  for (unsigned index = 0, pid = 0; lines >> index >> pid;) {
-    if (index != own || found == *count) continue;
-    list[found++] = {pid, 1U << 20, 0, 0};
+  for (const Listed& process : listed(handle, file)) {
+    if (found == *count) break;
+    auto memory = 1ULL << 20;
+    if (process.kib == "-")
+      memory = ~0ULL;
+    else if (!process.kib.empty())
+      memory = std::stoull(process.kib) * 1'024;
+    list[found++] = {process.pid, memory, 0, 0};
   }
   *count = found;
   return kSuccess;

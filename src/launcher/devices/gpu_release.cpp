@@ -10,11 +10,10 @@
 #include <cstddef>
 #include <sstream>
 
-#include "base/loaded_library.hpp"
-#include "base/process_files.hpp"
 #include "base/split.hpp"
 #include "base/standard_streams.hpp"
 #include "base/whole_number.hpp"
+#include "launcher/devices/nvml_processes.hpp"
 
 namespace drun::launcher {
 namespace {
@@ -25,65 +24,22 @@ using Clock = std::chrono::steady_clock;
 constexpr std::chrono::milliseconds kPause{20};
 constexpr std::chrono::milliseconds kQuestionLimit{10'000};
 constexpr std::size_t kLongestQuestion = 1U << 20;
-constexpr std::size_t kMostProcesses = 4'096;  // on a GPU
-
-// The part of nvml.h that is used; every function returns 0 for success.
-using Gpu = void*;
-struct ProcessInfo {  // nvmlProcessInfo_v2_t
-  unsigned pid;
-  unsigned long long memory;
-  unsigned gpu_instance;
-  unsigned compute_instance;
-};
-struct ProcessLibrary {
-  int (*init)() = nullptr;
-  int (*count)(unsigned*) = nullptr;
-  int (*by_index)(unsigned, Gpu*) = nullptr;
-  int (*processes)(Gpu, unsigned* count, ProcessInfo*) = nullptr;
-};
-
-// Nothing if there is none that lists processes: drivers before 450 have other records.
-std::optional<ProcessLibrary> load_process_library() {
-  ProcessLibrary nvml;
-  LoadedLibrary file({"libnvidia-ml.so.1", "the processes of GPUs", "2", "libnvidia-ml1"});
-  file.need("nvmlInit_v2", nvml.init);
-  file.need("nvmlDeviceGetCount_v2", nvml.count);
-  file.need("nvmlDeviceGetHandleByIndex_v2", nvml.by_index);
-  file.find("nvmlDeviceGetComputeRunningProcesses_v3", nvml.processes);
-  if (nvml.processes == nullptr)
-    file.need("nvmlDeviceGetComputeRunningProcesses_v2", nvml.processes);
-  if (!file.status() || nvml.init() != 0) return std::nullopt;
-  return nvml;
-}
-
-// NVML counts processes as the host does: in another pid namespace its numbers are strangers'. The
-// kernel's first one has this name, everywhere.
-bool counts_as_the_host() {
-  return link_target("/proc/self/ns/pid") == "pid:[4026531836]";
-}
 
 // Its number may be another's by now, which is none of those that are waited for.
 bool lives(pid_t pid) {
   return ::kill(pid, 0) == 0 || errno != ESRCH;
 }
 
-GpuAnswer look_for(const ProcessLibrary& nvml, const std::vector<pid_t>& gone) {
+GpuAnswer look_for(const NvmlProcesses& nvml, const std::vector<pid_t>& gone) {
   GpuAnswer answer;
-  unsigned gpus = 0;
-  if (nvml.count(&gpus) != 0) return answer;
-  std::vector<ProcessInfo> list(kMostProcesses);
-  for (unsigned i = 0; i < gpus; ++i) {
-    Gpu gpu = nullptr;
-    auto count = static_cast<unsigned>(list.size());
-    if (nvml.by_index(i, &gpu) != 0 || nvml.processes(gpu, &count, list.data()) != 0) continue;
-    answer.can_tell = true;
-    for (unsigned k = 0; k < std::min<std::size_t>(count, list.size()); ++k) {
-      const auto pid = static_cast<pid_t>(list[k].pid);
-      if (std::find(gone.begin(), gone.end(), pid) == gone.end() || lives(pid)) continue;
-      answer.gpu = static_cast<int>(i);
-      answer.pid = pid;
-      return answer;
-    }
+  const auto processes = nvml.list();
+  if (!processes) return answer;
+  answer.can_tell = true;
+  for (const GpuProcess& each : *processes) {
+    if (std::find(gone.begin(), gone.end(), each.pid) == gone.end() || lives(each.pid)) continue;
+    answer.gpu = each.gpu;
+    answer.pid = each.pid;
+    break;
   }
   return answer;
 }
@@ -91,8 +47,7 @@ GpuAnswer look_for(const ProcessLibrary& nvml, const std::vector<pid_t>& gone) {
 }  // namespace
 
 GpuAnswer await_release(const GpuQuestion& question) {
-  if (!counts_as_the_host()) return {};
-  const auto nvml = load_process_library();
+  const auto nvml = NvmlProcesses::load();
   if (!nvml) return {};
   const auto deadline = Clock::now() + question.limit;
   for (;;) {
