@@ -22,9 +22,6 @@
 namespace drun::store {
 namespace {
 
-constexpr unsigned kEstablished = 1;  // of the kernel's TCP states
-constexpr unsigned kCloseWait = 8;    // the other end has closed, this one is still some process's
-
 struct Ip {
   std::uint8_t family = 0;
   std::array<std::uint32_t, 4> words{};  // as the network has them
@@ -44,10 +41,6 @@ Ip ip_of(const SocketAddress& address) {
     ip.port = in.sin_port;
   }
   return ip;
-}
-
-SocketOwner owner(uid_t user, unsigned state) {
-  return {user, state == kEstablished || state == kCloseWait};
 }
 
 // As the lists have it: each word as a number of this machine.
@@ -100,7 +93,7 @@ std::optional<SocketOwner> ask_kernel(int kernel, const Ip& local, const Ip& rem
   // If there is no such connection the kernel finds the listener.
   const auto& got = answer.found.id;
   if (got.idiag_sport != local.port || got.idiag_dport != remote.port) return std::nullopt;
-  return owner(answer.found.idiag_uid, answer.found.idiag_state);
+  return SocketOwner{answer.found.idiag_uid, answer.found.idiag_inode != 0};
 }
 
 }  // namespace
@@ -133,11 +126,12 @@ std::optional<SocketOwner> owner_in_table(std::string_view table, const SocketAd
     const bool is_it = (from == text_of(ends[0], false) && to == text_of(ends[1], false)) ||
                        (four && from == text_of(ends[0], true) && to == text_of(ends[1], true));
     if (!is_it) continue;
-    const auto state = whole_number<unsigned>(next_word(line), 16);
-    for (int i = 0; i < 3; ++i)
-      (void)next_word(line);  // queues, timers, retransmissions
+    for (int i = 0; i < 4; ++i)
+      (void)next_word(line);  // state, queues, timers, retransmissions
     const auto user = whole_number<uid_t>(next_word(line));
-    if (state && user) return owner(*user, *state);
+    (void)next_word(line);  // "timeout"
+    const auto inode = whole_number<std::uint64_t>(next_word(line));
+    if (user && inode) return SocketOwner{*user, *inode != 0};
   }
   return std::nullopt;
 }

@@ -14,8 +14,8 @@
 namespace drun::store {
 
 struct SocketOwner {
-  uid_t user = 0;       // who made the socket; of one that is closed the kernel may say root
-  bool is_open = true;  // a process may still have it
+  uid_t user = 0;  // who made the socket; if no process has it any more it may be called root's
+  bool is_open = true;  // a process has it
 
   bool operator==(const SocketOwner&) const = default;
 };

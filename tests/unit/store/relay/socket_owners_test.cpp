@@ -35,6 +35,13 @@ TEST(SocketOwnersTest, SaysWhoseTheOtherEndIs) {
   EXPECT_EQ(owners.of_peer(connected.accepted.get()), (SocketOwner{::geteuid(), true}));
 }
 
+TEST(SocketOwnersTest, WhoSaysNothingMoreIsStillThere) {
+  SocketOwners owners;
+  const Connected connected("127.0.0.1");
+  ASSERT_EQ(::shutdown(connected.other.get(), SHUT_WR), 0);
+  EXPECT_EQ(owners.of_peer(connected.accepted.get()), (SocketOwner{::geteuid(), true}));
+}
+
 TEST(SocketOwnersTest, SaysThatTheOtherEndHasGone) {
   SocketOwners owners;
   Connected connected("127.0.0.1");
@@ -50,17 +57,20 @@ TEST(SocketOwnersTest, KnowsNothingOfWhatIsNotConnected) {
 }
 
 constexpr const char* kTable =
-    "  sl  local_address rem_address   st tx_queue rx_queue tr tm->when retrnsmt   uid  timeout\n"
-    "   0: 0100007F:1F90 00000000:0000 0A 00000000:00000000 00:00000000 00000000     7        0 1\n"
-    "   1: 0100007F:9C40 0100007F:1F90 01 00000000:00000000 00:00000000 00000000  1000        0 2\n"
-    "   2: 0100007F:9C41 0100007F:1F90 06 00000000:00000000 00:00000000 00000000     0        0 "
-    "3\n";
+    "  sl  local_address rem_address   st tx_queue rx_queue tr tm->when retrnsmt   uid  timeout "
+    "inode\n"
+    "   0: 0100007F:1F90 00000000:0000 0A 00000000:00000000 00:00000000 00000000     7        0 1 "
+    "1 0000000000000000 100 0 0 10 0\n"
+    "   1: 0100007F:9C40 0100007F:1F90 05 00000000:00000000 00:00000000 00000000  1000        0 2 "
+    "1 0000000000000000 20 4 30 10 -1\n"
+    "   2: 0100007F:9C41 0100007F:1F90 05 00000000:00000000 00:00000000 00000000     0        0 0 "
+    "1 0000000000000000 20 4 30 10 -1\n";
 constexpr const char* kTable6 =
     "  sl  local_address                         remote_address                        st\n"
     "   0: 00000000000000000000000001000000:9C42 00000000000000000000000001000000:1F90 01 "
-    "00000000:00000000 00:00000000 00000000  1001        0 4\n"
+    "00000000:00000000 00:00000000 00000000  1001        0 4 1 0000000000000000 20 4 30 10 -1\n"
     "   1: 0000000000000000FFFF00000100007F:9C43 0000000000000000FFFF00000100007F:1F90 08 "
-    "00000000:00000000 00:00000000 00000000  1002        0 5\n";
+    "00000000:00000000 00:00000000 00000000  1002        0 5 1 0000000000000000 20 4 30 10 -1\n";
 
 std::optional<SocketOwner> in(const char* table, const std::string& host, std::uint16_t port) {
   return owner_in_table(table, numeric_address({host, port}), numeric_address({host, 8080}));
