@@ -105,14 +105,14 @@ void NodeStillness::on_stuck_collective() {
   stalled_ = stalled_ || all_fruitless(timeout_);
 }
 
-std::optional<std::string> NodeStillness::take_doubt() {
+std::optional<Doubt> NodeStillness::take_doubt() {
   if (stalled_ || doubted_ || !all_fruitless(timeout_)) return std::nullopt;
-  std::string doubt;
-  for (const auto& [worker, record] : records_)
-    if (doubt.empty() && !record.waits_since) doubt = record.doubt;
-  if (doubt.empty()) return std::nullopt;
-  doubted_ = true;
-  return doubt;
+  for (const auto& [worker, record] : records_) {
+    if (record.waits_since || record.doubt.empty()) continue;
+    doubted_ = true;
+    return Doubt{worker, record.doubt};
+  }
+  return std::nullopt;
 }
 
 }  // namespace drun::hang

@@ -13,6 +13,13 @@
 
 namespace drun::hang {
 
+// Why a rank of which nothing has come for long is not taken for one that hangs.
+struct Doubt {
+  std::uint32_t worker = 0;
+  std::string why;
+  bool operator==(const Doubt&) const = default;
+};
+
 class NodeStillness {
  public:
   using Time = std::chrono::steady_clock::time_point;
@@ -47,7 +54,7 @@ class NodeStillness {
   void on_stuck_collective();
   // Nothing has come of any rank for the whole time, but some were busy: perhaps they hang, but
   // that cannot be known. These, and why; true once.
-  [[nodiscard]] std::optional<std::string> take_doubt();
+  [[nodiscard]] std::optional<Doubt> take_doubt();
 
  private:
   struct Record {

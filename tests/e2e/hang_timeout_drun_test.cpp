@@ -80,7 +80,7 @@ TEST(HangTimeoutTest, SlowProgramsAreLeftAlone) {
 TEST(HangTimeoutTest, CpuTimeAloneIsToldAndNotActedOn) {
   DrunProcess job(watched("1") + worker("computes", 5));
   expect_end(job, 0);
-  EXPECT_THAT(job.err(), HasSubstr("that is not taken for a hang, because"));
+  EXPECT_THAT(job.err(), HasSubstr("that is not taken for a hang, because of rank 0: "));
 }
 
 // Who listens where NCCL's service would be, and says nothing, holds nothing up.

@@ -29,7 +29,7 @@ class HangJudge {
     // change.
     std::optional<bool> stalled;
     // Why workers of which nothing has come for so long are not taken for such; once.
-    std::optional<std::string> doubt;
+    std::optional<hang::Doubt> doubt;
   };
 
   explicit HangJudge(std::chrono::milliseconds timeout) : stillness_(timeout) {}

@@ -90,10 +90,16 @@ std::vector<HungRank> hang_faults(const std::vector<WaitingRank>& ranks,
   return hung;
 }
 
-std::string doubt_text(const std::string& doubt, const WorkerGroup& group) {
+std::string doubt_text(const hang::Doubt& doubt, const WorkerGroup& group) {
+  const auto worker = group.workers().find(doubt.worker);
+  const std::string rank =
+      worker == group.workers().end()
+          ? ""
+          : "of rank " + std::to_string(group.assignment().first_rank + worker->second.local_rank) +
+                ": ";
   return "no rank of this node has written, read or received anything for --hang-timeout; that is "
          "not taken for a hang, because " +
-         doubt + (group.workers().size() > 1 ? " (and perhaps others)" : "");
+         rank + doubt.why + (group.workers().size() > 1 ? " (and perhaps others)" : "");
 }
 
 }  // namespace drun::launcher

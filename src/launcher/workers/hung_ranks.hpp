@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "hang/node_stillness.hpp"
 #include "hang/wait_place.hpp"
 #include "launcher/workers/worker_group.hpp"
 
@@ -41,6 +42,6 @@ struct WaitingRank {
                                                 std::chrono::milliseconds others_within);
 
 // Why ranks of which nothing has come for long are not taken for hanging.
-[[nodiscard]] std::string doubt_text(const std::string& doubt, const WorkerGroup& group);
+[[nodiscard]] std::string doubt_text(const hang::Doubt& doubt, const WorkerGroup& group);
 
 }  // namespace drun::launcher

@@ -224,7 +224,7 @@ TEST_F(NodeStillnessTest, TheFirstDoubtIsTold) {
   after(seconds(10));
   ranks_[2].opaque = "another";
   after(seconds(90));
-  EXPECT_EQ(rule_.take_doubt(), "the first");
+  EXPECT_EQ(rule_.take_doubt(), (Doubt{2, "the first"}));
 }
 
 TEST_F(NodeStillnessTest, NobodyIsBusyWhereAllSleep) {

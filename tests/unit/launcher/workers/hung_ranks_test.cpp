@@ -6,6 +6,7 @@
 #include <gtest/gtest.h>
 
 #include "rendezvous/root_cause.hpp"
+#include "support/group_rig.hpp"
 
 namespace drun::launcher {
 namespace {
@@ -76,6 +77,15 @@ TEST(HungRanksTest, WhoIsBehindInACollectiveFailsFirst) {
   EXPECT_TRUE(is_nearer(hung[2].fault.clue, hung[0].fault.clue));
   EXPECT_TRUE(is_nearer(hung[2].fault.clue, hung[1].fault.clue));
   EXPECT_THAT(hung[2].fault.cause, HasSubstr("hangs: NCCL says that it is behind in a collective"));
+}
+
+TEST(HungRanksTest, ADoubtNamesTheRankThatIsItsReason) {
+  test::GroupRig rig;
+  rig.start(test::place_of(1, 2, 3));
+  EXPECT_THAT(doubt_text({rig.id(1), "process 4711 is busy"}, rig.group),
+              HasSubstr("because of rank 3: process 4711 is busy (and perhaps others)"));
+  EXPECT_THAT(doubt_text({rig.id(1) + 100, "it is gone"}, rig.group),
+              HasSubstr("because it is gone"));
 }
 
 TEST(HungRanksTest, AnUnknownPlaceIsSaidToBeOneAndAStopIsForGood) {
