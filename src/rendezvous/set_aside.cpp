@@ -7,6 +7,7 @@
 
 #include "base/counted.hpp"
 #include "base/exit_codes.hpp"
+#include "rendezvous/messages.hpp"
 
 namespace drun::rendezvous {
 namespace {
@@ -56,18 +57,31 @@ int agents_at(const State& state, std::string_view host) {
       [&](const auto& each) { return each.second.host == host && !each.second.told; }));
 }
 
+// A later store has never known the node that the one before was on: it is a place that nobody has
+// claimed. Empty: it has come over, was told to go, or its name is not known.
+std::string host_of_lost_store(const State& state) {
+  RankSlot place;
+  place.group_rank = state.round.latest.casting;
+  place.host = state.round.store_host;
+  if (state.vacant == 0 || place.group_rank < 0 || state.occupied.contains(place.group_rank))
+    return {};
+  return said_of_leaving(state, place).empty() ? place.host : "";
+}
+
 }  // namespace
 
 void note_lost_hosts(const State& state, RoundDocument& round) {
-  std::set<std::string_view> hosts;
+  const std::string of_store = host_of_lost_store(state);
+  std::set<std::string> hosts{of_store};
+  for (const auto& [ticket, slot] : state.slots)
+    if ((slot.lost || slot.missing) && !slot.told) hosts.insert(slot.host);
+  hosts.erase("");  // not known
   auto& losses = round.lost_hosts;
-  for (const auto& [ticket, slot] : state.slots) {
-    if (!(slot.lost || slot.missing) || slot.told || slot.host.empty()) continue;
-    if (!hosts.insert(slot.host).second) continue;
-    if (losses.size() >= kMaxCosts && !losses.contains(slot.host)) continue;
-    ++losses[slot.host];
-    if (const int agents = agents_at(state, slot.host); agents > 1)
-      round.agents_of_lost[slot.host] = std::max(round.agents_of_lost[slot.host], agents);
+  for (const std::string& host : hosts) {
+    if (losses.size() >= kMaxCosts && !losses.contains(host)) continue;
+    ++losses[host];
+    if (const int agents = agents_at(state, host) + (host == of_store ? 1 : 0); agents > 1)
+      round.agents_of_lost[host] = std::max(round.agents_of_lost[host], agents);
   }
 }
 

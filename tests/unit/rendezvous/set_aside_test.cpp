@@ -192,6 +192,30 @@ TEST(SetAsideTest, AHostIsLostOnceARoundAndNotIfItWasTold) {
   EXPECT_EQ(rig.why("c"), "");
 }
 
+// A store that succeeds another knows nothing of the node that went down with that one.
+TEST(SetAsideTest, TheHostOfALostStoreIsLostAsWell) {
+  Rig rig;
+  rig.state.slots["b"].host = "node-b";
+  rig.state.slots["b"].group_rank = 1;
+  rig.state.round.latest = {1, 5, 1, 2, 0};
+  rig.state.round.store_host = "node-a";
+  rig.state.occupied = {1};
+  note_lost_hosts(rig.state, rig.round);
+  EXPECT_TRUE(rig.round.lost_hosts.empty()) << "all places are claimed";
+  rig.state.vacant = 1;
+  note_lost_hosts(rig.state, rig.round);
+  EXPECT_EQ(rig.round.lost_hosts, (std::map<std::string, int>{{"node-a", 1}}));
+  rig.state.slots["b"].host = "node-a";
+  note_lost_hosts(rig.state, rig.round);
+  EXPECT_EQ(rig.round.agents_of_lost, (std::map<std::string, int>{{"node-a", 2}}));
+  rig.state.round.reason = "node-a (group rank 0) leaves the job: received SIGTERM";
+  note_lost_hosts(rig.state, rig.round);
+  rig.state.round.reason.clear();
+  rig.state.occupied = {0, 1};
+  note_lost_hosts(rig.state, rig.round);
+  EXPECT_EQ(rig.round.lost_hosts, (std::map<std::string, int>{{"node-a", 2}}));
+}
+
 TEST(SetAsideTest, WhoHadToLeaveItsPlaceIsToldOnce) {
   Rig rig;
   const std::vector<std::string> tickets{"a", "b", "c"};
