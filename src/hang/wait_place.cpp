@@ -44,7 +44,11 @@ WaitPlace place_of(pid_t pid, Connections& connections) {
   const auto channel = read_small_file(task_file(pid, thread, "wchan"));
   const std::string place = channel ? printable(trimmed(*channel)) : "";
   if (!place.empty() && place != "0") text += (text.empty() ? "" : " ") + ("(" + place + ")");
-  if (call && call->file) found.file = describe_file(pid, thread, *call->file, connections);
+  if (call && call->file) {
+    found.file = describe_file(pid, thread, *call->file, connections);
+  } else if (const std::string path = call ? path_of(thread, *call) : ""; !path.empty()) {
+    found.file = " of " + as_name(path);
+  }
   return found;
 }
 

@@ -207,6 +207,41 @@ std::optional<SystemCall> call_of(pid_t pid, pid_t thread) {
   return text ? system_call_in(trimmed(*text)) : std::nullopt;
 }
 
+std::string path_of(pid_t thread, const SystemCall& call) {
+  constexpr std::size_t kLongestPath = 512;
+  constexpr std::uint64_t kPage = 4'096;
+  std::uint64_t address = 0;
+  switch (call.number) {
+    case SYS_openat:
+    case SYS_newfstatat:
+    case SYS_statx:
+    case SYS_unlinkat:
+    case SYS_mkdirat:
+      address = call.arguments[1];
+      break;
+#ifdef SYS_open
+    case SYS_open:
+    case SYS_stat:
+      address = call.arguments[0];
+      break;
+#endif
+    default:
+      return {};
+  }
+  std::string path;
+  // Page by page: there may be nothing behind the one in which it ends.
+  while (path.size() < kLongestPath) {
+    const auto size = std::min<std::uint64_t>(kLongestPath - path.size(), kPage - address % kPage);
+    std::string piece(size, '\0');
+    if (!read_memory(thread, address, piece.data(), size)) return {};
+    const auto end = piece.find('\0');
+    path += piece.substr(0, end);
+    if (end != std::string::npos) return path;
+    address += size;
+  }
+  return path + "...";
+}
+
 std::map<pid_t, WaitingProcess> waiting_processes(pid_t worker, const RankLook& rank,
                                                   Connections& connections) {
   std::map<pid_t, WaitingProcess> found;

@@ -6,6 +6,7 @@
 
 #include <map>
 #include <optional>
+#include <string>
 
 #include "base/system_call.hpp"
 #include "hang/awaited_process.hpp"
@@ -18,6 +19,8 @@ namespace drun::hang {
 [[nodiscard]] pid_t first_thread(pid_t pid);
 // Nullopt: it is in none, or the kernel does not say.
 [[nodiscard]] std::optional<SystemCall> call_of(pid_t pid, pid_t thread);
+// What a call names that opens a file or asks about one; empty: it is another call.
+[[nodiscard]] std::string path_of(pid_t thread, const SystemCall& call);
 
 // The worker, and, if it waits for a process and not for a connection or a lock, all others of the
 // rank.

@@ -1,6 +1,7 @@
 // Looks at real processes.
 #include "hang/process_reader.hpp"
 
+#include <fcntl.h>
 #include <linux/io_uring.h>
 #include <netinet/in.h>
 #include <poll.h>
@@ -8,6 +9,7 @@
 #include <sys/epoll.h>
 #include <sys/select.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -28,6 +30,7 @@
 #include "support/patience.hpp"
 #include "support/pipe.hpp"
 #include "support/process_state.hpp"
+#include "support/temporary_directory.hpp"
 
 namespace drun::hang {
 namespace {
@@ -297,6 +300,17 @@ TEST_F(ProcessReaderTest, ThePlaceWhereItWaitsIsNamed) {
   const WaitPlace place = where(child);
   EXPECT_EQ(place.call.substr(0, 4), "read") << place.call;
   EXPECT_NE(place.file.find(" of pipe:["), std::string::npos) << place.file;
+}
+
+// As on a file system that gives no answer.
+TEST_F(ProcessReaderTest, ThePathIsNamedThatOneWaitsToOpen) {
+  const test::TempDir folder;
+  const std::string pipe = folder.path() / "pipe";
+  ASSERT_EQ(::mkfifo(pipe.c_str(), 0600), 0);
+  const Child child([&] { (void)!::open(pipe.c_str(), O_RDONLY); });
+  ASSERT_TRUE(is_found(child, Activity::Waits));
+  EXPECT_TRUE(where(child).call.starts_with("open")) << where(child).call;
+  EXPECT_EQ(where(child).file, " of " + pipe);
 }
 
 TEST_F(ProcessReaderTest, OneThatIsStoppedWaitsNowhere) {
