@@ -197,7 +197,7 @@ TEST_F(HealthDrunTest, TheLiveViewEndsWithTheJobAndItsCode) {
   EXPECT_EQ(job.finish().code, 7);
   const Finished seen = watch.finish();
   EXPECT_EQ(seen.code, 1) << seen.err;
-  EXPECT_THAT(seen.out, HasSubstr("failed, exit code 7\n"));
+  EXPECT_THAT(seen.out, HasSubstr(": failed, exit code 7, round "));
 }
 
 TEST_F(HealthDrunTest, HistoryTellsWhatWasAndWhatItCost) {
