@@ -50,6 +50,20 @@ std::string joined_text(const State& state) {
   return folded_names(hosts, kMostHosts) + (hosts.size() == 1 ? " has joined" : " have joined");
 }
 
+// The first place whose agent has left the running round without a result.
+std::string early_text(const State& s) {
+  const int number = s.round.number;
+  const auto early = std::find_if(s.slots.begin(), s.slots.end(), [&](const auto& slot) {
+    const auto member = s.members.find(slot.first);
+    if (member == s.members.end()) return false;
+    const MemberDocument& d = member->second.document;
+    return d.left >= number && d.succeeded != number && d.failed != number;
+  });
+  const std::string what = " was out of touch for too long, so its workers were stopped";
+  if (early == s.slots.end()) return "a node" + what;
+  return node_name(s, early->second.group_rank, early->second.host, "a node") + what;
+}
+
 std::string hang_text(const State& s) {
   const std::string ranks = std::to_string(s.round.world_size);
   return s.round.world_size == 1 ? "the rank of the job makes no more progress"
@@ -168,7 +182,7 @@ void running(DecisionContext& c) {
                "nodes came back with workers of another " + round_name(c.round()) +
                    ", which the store has forgotten");
   } else if (s.early > 0) {
-    stop_round(c, Cause::Membership, "a node has stopped its workers");
+    stop_round(c, Cause::Membership, early_text(s));
   } else if (s.succeeded == c.round().nodes) {
     close(c, {});
   } else if (c.config.resize == Resize::Now && makes_larger(c.config, s.round.nodes, s.joiners) &&

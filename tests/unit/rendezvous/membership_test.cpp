@@ -808,6 +808,20 @@ TEST(RunningTest, AfterATimeOutTheOthersGetTimeToRunIntoItToo) {
   }
 }
 
+TEST(RunningTest, ANodeWhoseLeaseWasOverIsNamed) {
+  auto s = config(2, 2);
+  s.ticket = "a";
+  Board board(s);
+  board.join("a");
+  board.join("b");
+  board.run();
+  board.left("b");
+  board.settle();
+  EXPECT_EQ(board.phase(), Phase::Stopping);
+  EXPECT_EQ(board.state().round.reason,
+            "b (group rank 1) was out of touch for too long, so its workers were stopped");
+}
+
 // Three nodes, a, b and c. The report of how a worker has failed takes a moment, in which others
 // fail for it.
 class FailingNodesTest : public testing::Test {
