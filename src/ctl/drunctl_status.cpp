@@ -50,6 +50,33 @@ std::string load_of(ControlQuery& query, const Endpoint& place, Deadline deadlin
   return counters == nullptr ? "" : load_line(*counters, place);
 }
 
+// A job that has left a store.
+struct GoneOn {
+  Endpoint place;
+  Documents documents;
+};
+
+// A job without agents at this store may go on at one of its successors: to its agents this store
+// was lost for a while.
+std::optional<GoneOn> gone_on(const jobs::JobView& job, const CtlOptions& options,
+                              Deadline deadline) {
+  if (job.state != jobs::JobState::Abandoned) return std::nullopt;
+  for (const auto& successor : job.round.successors) {
+    const auto limit = std::min(deadline, Clock::now() + kPlaceLimit);
+    const Endpoint place = followed({successor.address, successor.port}, limit, options.tls);
+    auto query = ControlQuery::open(place, limit, false, options.tls);
+    if (!query) continue;
+    auto found = read_documents(*query, prefix_of(job.id), limit);
+    if (!found) continue;
+    const auto jobs = jobs::jobs_in(found->documents);
+    if (jobs.empty() || jobs.front().state == jobs::JobState::Abandoned) continue;
+    log::info("job {} is not with its store any more; it goes on at {}", escaped(job.id),
+              to_string(place));
+    return GoneOn{place, std::move(found->documents)};
+  }
+  return std::nullopt;
+}
+
 int status_at(const CtlOptions& options, const Endpoint& endpoint,
               const std::optional<std::string>& job, Deadline deadline, Asides asides = {}) {
   const Endpoint place = followed(endpoint, deadline, options.tls);
@@ -57,6 +84,18 @@ int status_at(const CtlOptions& options, const Endpoint& endpoint,
   if (!query) return unreachable(query.error());
   auto watched = read_documents(*query, prefix_of(job), deadline);
   if (!watched) return failed(watched.error());
+  const auto jobs = jobs::jobs_in(watched->documents);
+  for (const jobs::JobView& each : jobs) {
+    auto found = gone_on(each, options, deadline);
+    if (found && options.live && jobs.size() == 1)
+      return status_at(options, found->place, job, deadline);
+    if (!found) continue;
+    // What it says counts; what is left here of other jobs stays.
+    std::erase_if(watched->documents, [prefix = prefix_of(each.id)](const auto& document) {
+      return document.first.starts_with(prefix);
+    });
+    watched->documents.merge(found->documents);
+  }
   if (options.live)
     return watch_at(options, endpoint, job, std::move(*query), std::move(*watched),
                     options.timeout ? std::optional(deadline) : std::nullopt);

@@ -23,6 +23,7 @@ class Store {
     process_ = std::make_unique<DrunProcess>(std::move(launch));
     EXPECT_TRUE(process_->wait_for_out("\n")) << process_->err();
   }
+  void signal(int number) { process_->signal(number); }
   void stop() {
     process_->signal(SIGTERM);
     EXPECT_TRUE(process_->wait());

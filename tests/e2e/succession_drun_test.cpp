@@ -14,6 +14,7 @@
 #include "base/random_bytes.hpp"
 #include "store_process.hpp"
 #include "support/drun_process.hpp"
+#include "support/patience.hpp"
 #include "support/places.hpp"
 #include "support/process_state.hpp"
 
@@ -240,6 +241,29 @@ TEST_F(ForeignStoreTest, NoWorkerIsTouchedIfADrunStoreDies) {
   Store store(std::to_string(port_.number()));
   ASSERT_NO_FATAL_FAILURE(start_workers());
   store.stop();
+  expect_that_no_worker_is_touched();
+}
+
+// It was silent for longer than the keep-alive limit, and knows nothing of where the job has gone.
+TEST_F(ForeignStoreTest, WhoAsksTheStoreThatTheJobHasLeftHearsHowItIs) {
+  Store store(std::to_string(port_.number()));
+  ASSERT_NO_FATAL_FAILURE(start_workers());
+  store.signal(SIGSTOP);
+  for (std::size_t i = first_; i < agents_.size(); ++i)
+    ASSERT_TRUE(agent(i).wait_for_err("the store is now at ")) << agent(i).err();
+  store.signal(SIGCONT);
+  const auto ask = [this](const Arguments& question) {
+    Launch launch;
+    launch.argv = Arguments{places::program("drunctl"), "--endpoint", port_.endpoint()} + question;
+    return DrunProcess(launch).finish();
+  };
+  // Until their leases are over it takes them for silent.
+  ASSERT_TRUE(eventually([&] { return ask({"jobs"}).out.find(" 0 agents") != std::string::npos; }));
+  const Finished status = ask({"status", "this"});
+  EXPECT_EQ(status.code, 0) << status.err;
+  EXPECT_THAT(status.out, HasSubstr("job this: running, round 1")) << status.err;
+  EXPECT_THAT(ask({"status", "this", "--watch", "--timeout", "2"}).out,
+              HasSubstr("job this: running, round 1"));
   expect_that_no_worker_is_touched();
 }
 
