@@ -193,8 +193,7 @@ int status_of_host(const CtlOptions& options, const std::optional<std::string>& 
   for (const auto& [place, asides] : places) {
     const auto& [endpoint, id] = place;
     CtlOptions own = options;
-    // Two jobs may have one name, but one who knows the key of this one is its user.
-    if (const Tls made = made_key(id, deadline)) own.tls = made;
+    if (const Tls made = made_key(id, endpoint, deadline)) own.tls = made;
     code = std::max(code, status_at(own, first_there(places_of(endpoint), deadline, own.tls), id,
                                     deadline, asides));
   }

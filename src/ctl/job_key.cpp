@@ -46,9 +46,11 @@ std::vector<MadeKey> made_keys(const std::optional<std::string>& job, Time deadl
 
 }  // namespace
 
-Tls made_key(const std::string& job, Time deadline) {
-  const auto keys = made_keys(job, deadline);
-  return keys.empty() ? nullptr : keys.front().tls;
+// Two jobs may have one name.
+Tls made_key(const std::string& job, const std::string& place, Time deadline) {
+  for (const MadeKey& key : made_keys(job, deadline))
+    if (key.place == place) return key.tls;
+  return nullptr;
 }
 
 // A host may have several names, but the port is a number that few jobs have.

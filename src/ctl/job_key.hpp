@@ -14,8 +14,9 @@ namespace drun::ctl {
 
 using Tls = std::shared_ptr<const secure::TlsContext>;
 
-// Of this job; null: nobody here has made one.
-[[nodiscard]] Tls made_key(const std::string& job, std::chrono::steady_clock::time_point deadline);
+// Of this job, whose agents here say that its store is at `place`; null: nobody has made one.
+[[nodiscard]] Tls made_key(const std::string& job, const std::string& place,
+                           std::chrono::steady_clock::time_point deadline);
 
 // Of the job whose store is there.
 [[nodiscard]] Tls made_key_at(const Endpoint& store,

@@ -227,7 +227,7 @@ class MadeTokenTest : public TokenTest {
   // The job runs; where its store is.
   std::string begin(const Arguments& flags, const Launch& launch = {}) {
     start(Arguments{"-v", "-H", "127.0.0.2,127.0.0.3", "--launcher", "env H={host}", "--rdzv-id",
-                    "the-name"} +
+                    name_} +
               flags + telling_workers(),
           launch);
     EXPECT_TRUE(says(0, " of 2 ")) << agent(0).err();
@@ -242,6 +242,9 @@ class MadeTokenTest : public TokenTest {
     launch.argv = Arguments{places::program("drunctl")} + arguments;
     return DrunProcess(launch).finish();
   }
+
+  // What drunctl finds on this host is this job's.
+  const std::string name_ = "made-" + std::to_string(::getpid());
 };
 
 TEST_F(MadeTokenTest, AgentsThatDrunStartsGetOneThatTheirWorkersDoNotGet) {
@@ -259,17 +262,17 @@ TEST_F(MadeTokenTest, AgentsThatDrunStartsGetOneThatTheirWorkersDoNotGet) {
 TEST_F(MadeTokenTest, DrunctlFindsOutItself) {
   const std::string store = begin({"--status-listen", "0"});
   for (const Arguments& where : {Arguments{}, Arguments{"--endpoint", store}}) {
-    const Finished status = ask(where + Arguments{"status", "the-name"});
+    const Finished status = ask(where + Arguments{"status", name_});
     EXPECT_EQ(status.code, 0) << status.err;
-    EXPECT_THAT(status.out, HasSubstr("job the-name"));
-    const Finished stacks = ask(where + Arguments{"stacks", "--quick", "the-name"});
+    EXPECT_THAT(status.out, HasSubstr("job " + name_));
+    const Finished stacks = ask(where + Arguments{"stacks", "--quick", name_});
     EXPECT_EQ(stacks.code, 0) << stacks.err;
   }
-  EXPECT_EQ(ask({"health", "the-name"}).code, 0);
-  EXPECT_THAT(ask({"--endpoint", store, "jobs"}).out, HasSubstr("the-name"));
+  EXPECT_EQ(ask({"health", name_}).code, 0);
+  EXPECT_THAT(ask({"--endpoint", store, "jobs"}).out, HasSubstr(name_));
   EXPECT_EQ(ask({"--endpoint", store, "set", "key", "value"}).code, 0);
   EXPECT_EQ(ask({"--endpoint", store, "get", "key"}).out, "value");
-  const Finished key = ask({"page-key", "the-name"});
+  const Finished key = ask({"page-key", name_});
   EXPECT_EQ(key.out.size(), 65U) << key.err;
   EXPECT_THAT(agent(0).err(), Not(HasSubstr("dropped")));
   const Finished none = ask({"page-key", "another-name"});
@@ -298,8 +301,14 @@ TEST_F(MadeTokenTest, TheUsersOwnIsHandedOver) {
   EXPECT_EQ(status.code, 0) << status.err;
   EXPECT_THAT(ask({"--endpoint", store, "status"}).err,
               HasSubstr("it asks for a token: " + kAdvice + "; one that drun has made"));
-  EXPECT_EQ(ask({"page-key", "the-name"}).code, 1) << "no agent gives away what the user knows";
+  EXPECT_EQ(ask({"page-key", name_}).code, 1) << "no agent gives away what the user knows";
   stop_all(0);
+}
+
+TEST_F(MadeTokenTest, AJobThatNobodyStartsIsOverAtOnce) {
+  DrunProcess starter(Arguments{"-H", "a,b", "--launcher", "no-such-launcher {host}", "true"});
+  EXPECT_EQ(starter.finish().code, 125);
+  EXPECT_THAT(starter.err(), HasSubstr("nothing was started"));
 }
 
 // One host of two lacks OpenSSL.

@@ -78,6 +78,11 @@ def check_scripts(slurm, _):
             raise Failed(f"{what}: no worker has run:\n{output}")
         if scripts[what][1] not in output:
             raise Failed(f"{what} does not say how it starts:\n{output}")
+    # All nodes have one token, which nobody has given, and no worker has it in its environment.
+    code, output = slurm.end(slurm.submit(f"{HEAD}drun --nproc-per-node 1 sh -c '! env | grep -q TOKEN && drunctl page-key $TORCHELASTIC_RUN_ID'\n"))
+    expect(f"exit code of a job with a token\n{output}", code, "0:0")
+    keys = re.findall(r"(?m)^[0-9a-f]{64}$", output)
+    expect(f"keys of a job with a token\n{output}", (len(keys), len(set(keys))), (4, 1))
     fails = slurm.program("fails.sh", '#!/bin/sh\n[ "$RANK" != 7 ] || exit 7\nexec sleep 1000\n')
     code, output = slurm.end(slurm.submit(f"{HEAD}drun --nproc-per-node 2 {fails}\n"))
     expect(f"exit code of a batch script whose worker fails\n{output}", code, "7:0")

@@ -88,7 +88,7 @@ void Starter::start() {
   for (std::size_t host = 0; host < remotes_.size(); ++host)
     branch.targets.push_back({static_cast<std::uint32_t>(host), remotes_[host]->name});
   limbs_.start(branch, "");
-  make_token();
+  if (!roll_.over()) make_token();  // there may be no launcher
 }
 
 // While the hosts answer.
