@@ -76,6 +76,11 @@ class Test:
         assert said == [["0", "2", master], ["1", "2", master]], f"{what}: {said}"
         print(f"ok: {what}")
 
+    def tells_that_it_is_open(self, times):
+        """That others may reach the store of the last job: the one who has it says so."""
+        said = "".join((self.directory / f"{number}.err").read_text() for number in range(len(self.running))[-2:])
+        assert said.count("whoever reaches ") == times, said
+
     def end_while_asking(self, asked):
         """The question takes a quarter of an hour, and nothing can interrupt it; neither end waits for it."""
         patient = {"RES_OPTIONS": "timeout:30 attempts:5"}
@@ -121,7 +126,11 @@ def main():
             ip("-n", hosts.names[1], "route", "add", "10.78.0.0/24", "via", hosts.addresses[0])
 
             test.job("IPv6 loopback", ["[::1]"], "::1", hosts=(0, 0))
+            test.tells_that_it_is_open(0)
             test.job("IPv4", [hosts.addresses[0]], hosts.addresses[0])
+            test.tells_that_it_is_open(1)
+            test.job("IPv4 and no token", [hosts.addresses[0]], hosts.addresses[0], (("--token-file", "none"),) * 2)
+            test.tells_that_it_is_open(0)
             test.job("IPv6", [f"[{hosts.addresses6[0]}]"], hosts.addresses6[0])
             test.job("an interface by name", [hosts.addresses[0]], "10.78.0.1", (("--local-addr", "second"), ()))
             test.job("an address of one's own choice", [hosts.addresses[0]], "10.78.0.1", (("--local-addr", "10.78.0.1"), ()))
