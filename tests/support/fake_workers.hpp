@@ -16,12 +16,13 @@
 #include <vector>
 
 #include "base/file_descriptor.hpp"
+#include "launcher/output/output.hpp"
 #include "launcher/process/exit_status.hpp"
-#include "launcher/workers/worker_runner.hpp"
+#include "launcher/process/guardian.hpp"
 
 namespace drun::launcher::test {
 
-class FakeRunner : public ProcessRunner {
+class FakeRunner : public process::ProcessRunner {
  public:
   void share_environment(const std::vector<std::string>& environment) override {
     shared = environment;
@@ -116,7 +117,7 @@ class FakeFiles final : public FileWork {
 
 class FakeOutput final : public WorkerOutput {
  public:
-  MakeFiles files() override {
+  MakeFiles make_files() override {
     return [this](const StreamLabel& label) {
       labels.push_back(label);
       if (open_error != 0)
@@ -145,9 +146,12 @@ class FakeOutput final : public WorkerOutput {
     const auto found = last_outputs.find(worker);
     return found == last_outputs.end() ? std::nullopt : std::optional(found->second);
   }
-  void drain(std::chrono::milliseconds /*limit*/) override { ++drained; }
+  bool drain(std::chrono::milliseconds /*limit*/) override {
+    ++drained;
+    return true;
+  }
 
-  int open_error = 0;  // errno of files(); 0: they can be made
+  int open_error = 0;  // errno of make_files(); 0: they can be made
   int pipe_error = 0;  // errno of open()
   std::string folder;
   std::map<int, std::string> error_files;  // by local rank

@@ -59,12 +59,12 @@ class Agent {
         output_(output_options(options, host_name_)),
         status_(standard_error(output_), neighbours, options.max_nodes == 1),
         events_(io_, options, host_name_),
-        stacks_({io_, options, host_name_, output_, worker_output_, status_, group_,
-                 [this] { pump(); }, [this](bool held) { watch_.on_held(held); }}),
+        stacks_({io_, options, host_name_, output_, output_, status_, group_, [this] { pump(); },
+                 [this](bool held) { watch_.on_held(held); }}),
         leftovers_(io_, options.keep_shm, options.max_restarts > 0 || options.max_nodes > 1, files_,
                    {group_, status_, [this] { pump(); }}),
         services_(io_, options, service_calls()),
-        workers_(io_, options, host_name_, processes_, worker_output_, files_, worker_calls(),
+        workers_(io_, options, host_name_, processes_, output_, files_, worker_calls(),
                  services_.beside({.watch = events_.worker_watch(),
                                    .before_stop = &stacks_.before_stop(),
                                    .before_start = &leftovers_})),
@@ -238,7 +238,6 @@ class Agent {
   DeadlineTimer timer_;
   FileDesk files_;
   Output output_;
-  RealOutput worker_output_{output_};
   StatusReporter status_;
   EventReporter events_;
   AgentStacks stacks_;

@@ -18,7 +18,6 @@
 #include "launcher/output/output.hpp"
 #include "launcher/telling/status_reporter.hpp"
 #include "launcher/workers/worker_group.hpp"
-#include "launcher/workers/worker_runner.hpp"
 #include "rendezvous/key_value.hpp"
 #include "rendezvous/participant.hpp"
 

@@ -16,8 +16,8 @@
 #include "drun/base/result.hpp"
 #include "launcher/look/look_request.hpp"
 #include "launcher/look/take_stacks.hpp"
+#include "launcher/output/output.hpp"
 #include "launcher/workers/worker_group.hpp"
-#include "launcher/workers/worker_runner.hpp"
 #include "stacks/job_look.hpp"
 
 namespace drun::launcher {

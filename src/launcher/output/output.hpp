@@ -3,9 +3,13 @@
 // stream, bytes unchanged; docs/output.md says the rest.
 #pragma once
 
+#include <array>
 #include <chrono>
 #include <cstdint>
+#include <functional>
+#include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -16,6 +20,9 @@
 #include "launcher/output/output_fold.hpp"
 
 namespace drun::launcher {
+
+class OutputThread;
+struct Stream;
 
 struct OutputOptions {
   bool terminal = false;  // workers get pseudo-terminals if drun's own stream is a terminal
@@ -43,40 +50,61 @@ struct WorkerStreams {
   FileDescriptor standard_error;
 };
 
-// One thread uses it: the agent's. Ignore SIGPIPE in the program.
-class Output {
+// What those who start workers need of it. In production that is an Output; tests put a fake in its
+// place. One thread: the agent's.
+class WorkerOutput {
  public:
-  explicit Output(OutputOptions options);
-  Output(const Output&) = delete;
-  Output& operator=(const Output&) = delete;
-  ~Output();  // delivers what was read; gives up on a reader that has stalled for `patience`
+  using Time = std::chrono::steady_clock::time_point;
 
-  // Makes the files of the workers, for open(); in a thread in which it may hang.
-  [[nodiscard]] const std::shared_ptr<OutputFiles>& files() const;
+  WorkerOutput() = default;
+  WorkerOutput(const WorkerOutput&) = delete;
+  WorkerOutput& operator=(const WorkerOutput&) = delete;
+  virtual ~WorkerOutput() = default;
+
+  // Makes the files of a worker, for open(); for a thread in which it may hang, also when the
+  // output is gone.
+  [[nodiscard]] virtual MakeFiles make_files() = 0;
   // Throws std::system_error when there are no descriptors left.
-  [[nodiscard]] WorkerStreams open(const StreamLabel& label, WorkerFiles files);
+  [[nodiscard]] virtual WorkerStreams open(const StreamLabel& label, WorkerFiles files) = 0;
   // The log file of the worker's stderr, else of its stdout; empty: there is none. Known until
   // drain().
-  [[nodiscard]] std::string log_file(std::uint32_t worker) const;
+  [[nodiscard]] virtual std::string log_file(std::uint32_t worker) const = 0;
 
   // Blocks at most `limit` until everything that the worker has written so far is read; then its
   // last stderr lines, harmless to print. Empty for a worker that is not known, and after drain().
-  [[nodiscard]] std::vector<std::string> tail(std::uint32_t worker,
-                                              std::chrono::milliseconds limit);
+  [[nodiscard]] virtual std::vector<std::string> tail(std::uint32_t worker,
+                                                      std::chrono::milliseconds limit) = 0;
 
   // When the worker wrote last: Time::min() if it never did, nullopt unless drun reads both of its
   // streams. A stream that waits for the reader of drun's output is not read meanwhile.
-  using Time = std::chrono::steady_clock::time_point;
-  [[nodiscard]] std::optional<Time> last_output(std::uint32_t worker) const;
+  [[nodiscard]] virtual std::optional<Time> last_output(std::uint32_t worker) const = 0;
 
   // All workers are gone: reads what is left of their streams, writes it, forgets them. Waits at
   // most `limit`; false if a reader has not taken everything by then. It still gets the rest, in
   // the background.
-  bool drain(std::chrono::milliseconds limit);
+  virtual bool drain(std::chrono::milliseconds limit) = 0;
+};
+
+// Ignore SIGPIPE in the program.
+class Output final : public WorkerOutput {
+ public:
+  explicit Output(OutputOptions options);
+  ~Output() override;  // delivers what was read; gives up on a reader that stalls for `patience`
+
+  [[nodiscard]] MakeFiles make_files() override;
+  [[nodiscard]] WorkerStreams open(const StreamLabel& label, WorkerFiles files) override;
+  [[nodiscard]] std::string log_file(std::uint32_t worker) const override;
+  [[nodiscard]] std::vector<std::string> tail(std::uint32_t worker,
+                                              std::chrono::milliseconds limit) override;
+  [[nodiscard]] std::optional<Time> last_output(std::uint32_t worker) const override;
+  bool drain(std::chrono::milliseconds limit) override;
+
+  // For other threads; they may outlive this.
+  [[nodiscard]] const std::shared_ptr<OutputFiles>& files() const { return files_; }
   // How far the drain has come.
   [[nodiscard]] FlushProgress flush_progress() const;
   // From now on the destructor waits for no reader.
-  void give_up();
+  void give_up() { options_.patience = std::chrono::milliseconds::zero(); }
 
   // Output was lost because it could not be written (a full disk); stderr has said so. Complete
   // after drain(). A reader that has left is no loss.
@@ -99,8 +127,18 @@ class Output {
   void resize();
 
  private:
-  class Impl;
-  std::unique_ptr<Impl> impl_;
+  FileDescriptor open(const StreamLabel& label, bool error, StreamFiles files);
+  template <typename T>
+  std::optional<T> look(std::function<T()> work);
+
+  OutputOptions options_;
+  std::string direct_folder_;  // of logs that workers write themselves; empty: there are none
+  bool disk_full_ = false;
+  bool direct_hangs_ = false;
+  const std::shared_ptr<OutputFiles> files_;
+  std::unique_ptr<OutputThread> thread_;
+  std::vector<std::unique_ptr<Stream>> streams_;
+  std::map<std::uint32_t, std::array<std::string, 2>> logs_;  // of stdout and stderr
 };
 
 }  // namespace drun::launcher

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -45,6 +46,9 @@ struct WorkerFiles {
   // this one is killed.
   std::string private_folder;
 };
+
+// Throws std::system_error.
+using MakeFiles = std::function<WorkerFiles(const StreamLabel&)>;
 
 // Any thread may use it: one that hangs in it does so alone, and the next one waits for it.
 class OutputFiles {

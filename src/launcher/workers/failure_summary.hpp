@@ -8,10 +8,10 @@
 #include <vector>
 
 #include "launcher/options/options.hpp"
+#include "launcher/output/output.hpp"
 #include "launcher/report/core_file.hpp"
 #include "launcher/workers/restart_policy.hpp"
 #include "launcher/workers/worker.hpp"
-#include "launcher/workers/worker_runner.hpp"
 #include "rendezvous/types.hpp"
 
 namespace drun::launcher {

@@ -2,7 +2,6 @@
 // is there, and their log files. It may hang, so it is done in a thread of its own.
 #pragma once
 
-#include <functional>
 #include <optional>
 #include <string>
 #include <system_error>
@@ -14,9 +13,6 @@
 #include "launcher/workers/preflight.hpp"
 
 namespace drun::launcher {
-
-// Throws std::system_error.
-using MakeFiles = std::function<WorkerFiles(const StreamLabel&)>;
 
 struct PreparedWorker {
   std::optional<LaunchError> refusal;  // why it is not worth a try; nullopt: it is

@@ -16,9 +16,9 @@ constexpr std::chrono::milliseconds kWakeAfter{300};
 
 }  // namespace
 
-Supervision::Supervision(const WorkerSpec& spec, std::string host, ProcessRunner& processes,
-                         WorkerOutput& output, FileWork& file_work, Time now,
-                         RoundServices services)
+Supervision::Supervision(const WorkerSpec& spec, std::string host,
+                         process::ProcessRunner& processes, WorkerOutput& output,
+                         FileWork& file_work, Time now, RoundServices services)
     : spec_(spec),
       processes_(processes),
       group_(spec, std::move(host), processes, output, file_work, std::move(services)),

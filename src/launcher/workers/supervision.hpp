@@ -9,11 +9,11 @@
 #include <vector>
 
 #include "launcher/options/options.hpp"
+#include "launcher/output/output.hpp"
 #include "launcher/process/guardian.hpp"
 #include "launcher/workers/end_notice.hpp"
 #include "launcher/workers/time_limits.hpp"
 #include "launcher/workers/worker_group.hpp"
-#include "launcher/workers/worker_runner.hpp"
 #include "rendezvous/participant.hpp"
 
 namespace drun::launcher {
@@ -34,7 +34,7 @@ class Supervision {
   using Time = std::chrono::steady_clock::time_point;
 
   // The references must outlive this. `host`: this node's name.
-  Supervision(const WorkerSpec& spec, std::string host, ProcessRunner& processes,
+  Supervision(const WorkerSpec& spec, std::string host, process::ProcessRunner& processes,
               WorkerOutput& output, FileWork& file_work, Time now, RoundServices services = {});
 
   // ---- a round ----
@@ -104,7 +104,7 @@ class Supervision {
   [[nodiscard]] WorkerNews heard(GroupNews group);
 
   const WorkerSpec& spec_;
-  ProcessRunner& processes_;
+  process::ProcessRunner& processes_;
   WorkerGroup group_;
   TimeLimits limits_;
   EndNotices notices_;

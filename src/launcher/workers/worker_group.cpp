@@ -35,8 +35,9 @@ Preparation refuse(std::size_t workers, const LaunchError& reason) {
 
 }  // namespace
 
-WorkerGroup::WorkerGroup(const WorkerSpec& spec, std::string host, ProcessRunner& processes,
-                         WorkerOutput& output, FileWork& file_work, RoundServices services)
+WorkerGroup::WorkerGroup(const WorkerSpec& spec, std::string host,
+                         process::ProcessRunner& processes, WorkerOutput& output,
+                         FileWork& file_work, RoundServices services)
     : spec_(spec),
       host_(std::move(host)),
       processes_(processes),
@@ -68,7 +69,7 @@ void WorkerGroup::start(const rendezvous::Assignment& assignment, Time now) {
   auto opening = std::make_shared<std::atomic<bool>>(false);
   file_work_.ask<Preparation>(
       kFilesLimit,
-      [program = program_, labels = labels_, make_files = output_.files(), opening] {
+      [program = program_, labels = labels_, make_files = output_.make_files(), opening] {
         return prepare(*program, labels, [&](const StreamLabel& label) {
           *opening = true;
           return make_files(label);

@@ -13,6 +13,7 @@
 
 #include "base/file_worker.hpp"
 #include "launcher/options/options.hpp"
+#include "launcher/output/output.hpp"
 #include "launcher/process/guardian.hpp"
 #include "launcher/report/stopped_ranks.hpp"
 #include "launcher/workers/failure_summary.hpp"
@@ -21,7 +22,6 @@
 #include "launcher/workers/restart_policy.hpp"
 #include "launcher/workers/round_services.hpp"
 #include "launcher/workers/worker.hpp"
-#include "launcher/workers/worker_runner.hpp"
 #include "rendezvous/types.hpp"
 
 namespace drun::launcher {
@@ -43,7 +43,7 @@ class WorkerGroup {
   using Time = std::chrono::steady_clock::time_point;
 
   // The references must outlive the group. `host`: this node's name, for the report.
-  WorkerGroup(const WorkerSpec& spec, std::string host, ProcessRunner& processes,
+  WorkerGroup(const WorkerSpec& spec, std::string host, process::ProcessRunner& processes,
               WorkerOutput& output, FileWork& file_work, RoundServices services = {});
 
   // Precondition: no workers are left of an earlier round. The guardian is asked for them as soon
@@ -153,7 +153,7 @@ class WorkerGroup {
 
   const WorkerSpec& spec_;
   const std::string host_;
-  ProcessRunner& processes_;
+  process::ProcessRunner& processes_;
   WorkerOutput& output_;
   FileWork& file_work_;
   const RoundServices services_;

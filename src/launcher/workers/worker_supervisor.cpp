@@ -18,7 +18,7 @@ using Clock = std::chrono::steady_clock;
 }  // namespace
 
 WorkerSupervisor::WorkerSupervisor(asio::io_context& io, const WorkerSpec& spec,
-                                   const std::string& host, ProcessRunner& processes,
+                                   const std::string& host, process::ProcessRunner& processes,
                                    WorkerOutput& output, FileWork& file_work, Calls calls,
                                    RoundServices services)
     : has_parent_drun_(spec.local_node >= 0),

@@ -11,9 +11,10 @@
 #include <asio/posix/stream_descriptor.hpp>
 
 #include "launcher/options/options.hpp"
+#include "launcher/output/output.hpp"
+#include "launcher/process/guardian.hpp"
 #include "launcher/workers/supervision.hpp"
 #include "launcher/workers/terminal_input.hpp"
-#include "launcher/workers/worker_runner.hpp"
 
 namespace drun::launcher {
 
@@ -30,8 +31,8 @@ class WorkerSupervisor {
 
   // The references must outlive this.
   WorkerSupervisor(asio::io_context& io, const WorkerSpec& spec, const std::string& host,
-                   ProcessRunner& processes, WorkerOutput& output, FileWork& file_work, Calls calls,
-                   RoundServices services = {});
+                   process::ProcessRunner& processes, WorkerOutput& output, FileWork& file_work,
+                   Calls calls, RoundServices services = {});
   WorkerSupervisor(const WorkerSupervisor&) = delete;
   WorkerSupervisor& operator=(const WorkerSupervisor&) = delete;
 
@@ -83,7 +84,7 @@ class WorkerSupervisor {
   void on_background_read();
 
   const bool has_parent_drun_;  // which is the process that the shell knows
-  ProcessRunner& processes_;
+  process::ProcessRunner& processes_;
   asio::posix::stream_descriptor events_;
   BackgroundInput input_;
   Supervision supervision_;
