@@ -14,6 +14,7 @@
 #include <utility>
 
 #include "base/file_descriptor.hpp"
+#include "base/folder_names.hpp"
 #include "base/small_file.hpp"
 #include "base/split.hpp"
 #include "base/whole_number.hpp"
@@ -323,6 +324,30 @@ std::optional<Mapping> interpreter_in(std::string_view line) {
   return mapping;
 }
 
+// The number that a thread has for itself, which is another one in a container.
+pid_t own_number(const std::string& task, pid_t thread) {
+  constexpr std::string_view kNumbers = "\nNSpid:\t";
+  const auto status = read_small_file(task + "/status");
+  const auto at = status ? status->find(kNumbers) : std::string::npos;
+  if (at == std::string::npos) return thread;
+  std::string_view numbers = std::string_view(*status).substr(at + kNumbers.size());
+  numbers = numbers.substr(0, numbers.find('\n'));
+  return whole_number<pid_t>(numbers.substr(numbers.rfind('\t') + 1)).value_or(thread);
+}
+
+// `own`: by the numbers that the threads have for themselves.
+PythonStacks by_thread(const PythonStacks& own, const std::string& process) {
+  PythonStacks stacks;
+  const std::string tasks = process + "/task";
+  for_each_name(tasks, [&](std::string_view name) {
+    const auto thread = whole_number<pid_t>(name);
+    if (!thread) return;
+    const auto found = own.find(own_number(tasks + "/" + std::string(name), *thread));
+    if (found != own.end()) stacks.emplace(*thread, found->second);
+  });
+  return stacks;
+}
+
 }  // namespace
 
 std::int64_t line_of(std::string_view locations, std::int64_t first_line,
@@ -381,8 +406,11 @@ Result<PythonStacks> read_python_stacks(pid_t process) {
           ::open((root + mapping->file).c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
       if (file && !section) section = find_section(file);
     }
-    if (section)
-      return python_stacks_in(memory, section->address - section->begin + mapping->address);
+    if (!section) continue;
+    const auto stacks =
+        python_stacks_in(memory, section->address - section->begin + mapping->address);
+    if (!stacks) return stacks;
+    return by_thread(*stacks, folder);
   }
   return unreadable("its interpreter has no table of its structures");
 }
