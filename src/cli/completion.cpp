@@ -60,7 +60,7 @@ std::string spellings(const Program& program, bool with_value) {
   };
   const auto add_flag = [&](const Flag& flag) {
     add(flag, "--" + std::string(flag.name));
-    if (flag.letter != 0) add(flag, std::string{'-', flag.letter});
+    if (const std::string brief = short_form(program, flag); !brief.empty()) add(flag, brief);
   };
   for (const Flag& flag : program.flags)
     add_flag(flag);

@@ -105,21 +105,22 @@ constexpr Actions kBashActions{.none = "",
                                .one = "offers='@THESE@'",
                                .list = "offers='@THESE@' list=1"};
 
-std::string choice_line(const Flag& flag) {
+std::string choice_line(const Program& program, const Flag& flag) {
   const std::string what = action_for(flag, kBashActions);
   if (what.empty()) return "";
   std::string patterns = "--" + std::string(flag.name);
-  if (flag.letter != 0) patterns += " | " + std::string{'-', flag.letter};
+  if (const std::string brief = short_form(program, flag); !brief.empty())
+    patterns += " | " + brief;
   return "      " + patterns + ") " + what + " ;;\n";
 }
 
 std::string choice_lines(const Program& program) {
   std::string result;
   for (const Flag& flag : program.flags)
-    result += choice_line(flag);
+    result += choice_line(program, flag);
   for (const Command& command : program.commands) {
     for (const Flag& flag : command.flags)
-      result += choice_line(flag);
+      result += choice_line(program, flag);
   }
   if (!result.empty()) result.pop_back();
   return result;

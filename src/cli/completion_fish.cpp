@@ -34,6 +34,10 @@ end
 function @FUNCTION@_underscores --description 'The flag at the cursor is written with underscores'
     string match -q -- '--*_*' (commandline -opc)[-1] (commandline -ct)
 end
+function @FUNCTION@_typed --description 'The flag at the cursor is this one'
+    string match -q -- $argv[1] (commandline -opc)[-1]
+    or string match -q -- "$argv[1]=*" (commandline -ct)
+end
 complete -c @NAME@ -f
 )";
 
@@ -47,11 +51,13 @@ complete -c @NAME@ -n 'not @FUNCTION@_words >/dev/null' -F -a '(__fish_complete_
 complete -c @NAME@ -n '@FUNCTION@_words >/dev/null' -a '(@FUNCTION@_complete)'
 )";
 
-std::string flag_line(const Flag& flag, std::string_view name, std::string_view start) {
+std::string flag_line(const Program& program, const Flag& flag, std::string_view name,
+                      std::string_view start) {
   using enum Choices::Kind;
   const Choices choices = choices_of(flag);
   std::string line = std::string(start) + " -l " + std::string(name);
-  if (flag.letter != 0 && name == flag.name) line += " -s " + std::string(1, flag.letter);
+  const std::string brief = short_form(program, flag);
+  if (!brief.empty() && name == flag.name) line += " -s " + brief.substr(1);
   if (choices.kind == File) {
     line += " -r -F";
   } else if (choices.kind == Folder) {
@@ -75,7 +81,7 @@ std::string fish_commands(const Program& program) {
         "complete -c @NAME@ -n 'contains -- " + name + " (@FUNCTION@_words)[1]'";
     if (command.files) result += behind + " -F\n";
     for (const Flag& flag : command.flags)
-      result += flag_line(flag, flag.name, behind);
+      result += flag_line(program, flag, flag.name, behind);
   }
   return result;
 }
@@ -95,9 +101,15 @@ std::string fish_completion(const Program& program) {
           ? "complete -c @NAME@ -n 'not @FUNCTION@_words >/dev/null; and @FUNCTION@_underscores'"
           : "complete -c @NAME@ -n '@FUNCTION@_underscores'";
   for (const Flag* flag : offered(program)) {
-    script += flag_line(*flag, flag->name, start);
+    script += flag_line(program, *flag, flag->name, start);
     const std::string other = replaced(std::string(flag->name), "-", "_");
-    if (other != flag->name) script += flag_line(*flag, other, with_underscores);
+    if (other != flag->name) script += flag_line(program, *flag, other, with_underscores);
+  }
+  // Those that nothing shows have values all the same.
+  for (const Spelling& spelling : unoffered(program)) {
+    if (!spelling.flag->takes_value() || spelling.name.find('_') != std::string::npos) continue;
+    script += flag_line(program, *spelling.flag, spelling.name.substr(2),
+                        "complete -c @NAME@ -n '@FUNCTION@_typed " + spelling.name + "'");
   }
   script = replaced(std::move(script), "@VALUES@", spellings(program, true));
   script = replaced(std::move(script), "@FUNCTION@", function_name(program));

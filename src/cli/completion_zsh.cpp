@@ -78,6 +78,8 @@ std::string all_flag_lines(const Program& program, std::string_view end) {
   std::string result;
   for (const Flag* flag : offered(program))
     result += flag_lines(*flag, end);
+  for (const auto& [word, name] : program.words)
+    result += line("*" + std::string(word) + tail(*program.find(name)), end);
   for (const Spelling& spelling : unoffered(program)) {
     const Flag& flag = *spelling.flag;
     result += line("!*" + spelling.name + (flag.takes_value() ? "=" : "") + tail(flag), end);

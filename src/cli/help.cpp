@@ -38,9 +38,9 @@ void append_entry(std::string& result, const std::string& name, std::string_view
   append_wrapped(result, text);
 }
 
-void append_flag(std::string& result, const Flag& flag) {
-  std::string name =
-      flag.letter != 0 ? std::string{' ', ' ', '-', flag.letter, ',', ' '} : "      ";
+void append_flag(std::string& result, const Program& program, const Flag& flag) {
+  const std::string brief = short_form(program, flag);
+  std::string name = brief.empty() ? "      " : "  " + brief + ", ";
   name += "--" + std::string(flag.name);
   if (flag.takes_value()) name += " " + std::string(flag.metavar);
   std::string help(flag.help);
@@ -59,7 +59,7 @@ std::string brief_help(const Program& program) {
   if (program.brief.empty()) return help_text(program, false);
   std::string result = head(program) + "\nThe flags used most:\n";
   for (const std::string_view name : program.brief)
-    append_flag(result, *program.find(name));
+    append_flag(result, program, *program.find(name));
   return result + "\n" + std::string(program.name) + " --help lists all flags.\n";
 }
 
@@ -68,7 +68,7 @@ std::string command_help(const Program& program, const Command& command) {
   std::string result = "usage: " + name + " [flags] " + command.usage() + "\n\n";
   append_entry(result, "  " + std::string(command.name), command.help);
   for (const Flag& flag : command.flags)
-    append_flag(result, flag);
+    append_flag(result, program, flag);
   return result + "\n" + name + " --help has the flags of all commands.\n";
 }
 
@@ -78,13 +78,13 @@ std::string help_text(const Program& program, bool all) {
   for (const Command& command : program.commands) {
     append_entry(result, "  " + command.usage(), command.help);
     for (const Flag& flag : command.flags)
-      append_flag(result, flag);
+      append_flag(result, program, flag);
   }
   for (const std::string_view group : program.groups()) {
     if (group == program.minor_group && !all) continue;
     result += "\n" + std::string(group) + ":\n";
     for (const Flag* flag : known_flags(program, nullptr))
-      if (flag->group == group) append_flag(result, *flag);
+      if (flag->group == group) append_flag(result, program, *flag);
   }
   return result + "\n" + std::string(program.notes);
 }

@@ -7,9 +7,10 @@
 namespace drun::cli {
 namespace {
 
-std::string flag_entry(const Flag& flag) {
+std::string flag_entry(const Program& program, const Flag& flag) {
   std::string result = ".TP\n";
-  if (flag.letter != 0) result += "\\fB\\-" + std::string(1, flag.letter) + "\\fR, ";
+  const std::string brief = short_form(program, flag);
+  if (!brief.empty()) result += "\\fB" + troff(brief) + "\\fR, ";
   result += "\\fB\\-\\-" + troff(flag.name) + "\\fR";
   if (flag.takes_value()) result += " \\fI" + troff(flag.metavar) + "\\fR";
   result += "\n" + troff(flag.help);
@@ -25,7 +26,7 @@ std::string commands(const Program& program) {
     if (command.flags.empty()) continue;
     result += ".RS\n";
     for (const Flag& flag : command.flags)
-      result += flag_entry(flag);
+      result += flag_entry(program, flag);
     result += ".RE\n";
   }
   return result.empty() ? "" : ".SH COMMANDS\n" + result;
@@ -106,7 +107,7 @@ std::string manual_page(const Program& program) {
   for (const std::string_view group : program.groups()) {
     page += ".SH \"" + std::string(group) + "\"\n";
     for (const Flag& flag : program.flags)
-      if (flag.group == group) page += flag_entry(flag);
+      if (flag.group == group) page += flag_entry(program, flag);
     if (group == text.group) page += text.below_group;
   }
   return page + text.sections + see_also(program.name);

@@ -41,6 +41,13 @@ std::vector<std::string_view> Program::groups() const {
   return result;
 }
 
+std::string short_form(const Program& program, const Flag& flag) {
+  if (flag.letter != 0) return {'-', flag.letter};
+  for (const auto& [word, meant] : program.words)
+    if (program.find(meant) == &flag) return std::string(word);
+  return "";
+}
+
 std::vector<const Flag*> known_flags(const Program& program, const Command* command) {
   std::vector<const Flag*> result;
   for (const Flag& flag : program.flags)

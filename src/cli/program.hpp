@@ -110,8 +110,8 @@ struct Program {
   std::span<const std::pair<std::string_view, std::string_view>> habits{};
   // Names that flags had before, without dashes: they work, and nothing shows them.
   std::span<const std::pair<std::string_view, std::string_view>> aliases{};
-  // Whole words of other launchers ("-n") that work, each with the flag that it means; nothing
-  // shows them.
+  // Whole words of other launchers ("-n") that work, each with the flag that it means. Unlike a
+  // letter such a word stands alone: "-n4" and "-np" are none.
   std::span<const std::pair<std::string_view, std::string_view>> words{};
   std::span<const std::string_view> brief{};  // the flags that -h shows; empty: all
   ManualText (*manual)() = nullptr;           // nullptr: the manual page says what --help says
@@ -128,6 +128,8 @@ struct Program {
   [[nodiscard]] std::vector<std::string_view> groups() const;
 };
 
+// "-n": the flag's letter, or the whole word that means it; "" if it has neither.
+[[nodiscard]] std::string short_form(const Program& program, const Flag& flag);
 // The flags of the program and of `command`, which may be nullptr.
 [[nodiscard]] std::vector<const Flag*> known_flags(const Program& program, const Command* command);
 // "nproc-per-node" -> "PET_NPROC_PER_NODE"

@@ -40,7 +40,7 @@ constexpr std::array kFlags{
     Flag{"nnodes", 0, "N|MIN:MAX[:STEP]", "1", kTorch, kJob, "",
          "nodes that take part; with MIN:MAX the job starts with MIN and grows to MAX, by STEP"},
     Flag{"nproc-per-node", 0, "N|auto|cpu|gpu|xpu", "1", kTorch, kJob, "auto cpu gpu xpu",
-         "workers on this node; auto: one per GPU, else one per usable CPU"},
+         "workers on this node; auto: one per GPU, else one per usable CPU; -n: only in a job of one node"},
     Flag{"local-nodes", 0, "N", "", kDrun, kJob, "",
          "start N agents on this machine as if they were N nodes"},
     Flag{"cluster", 0, "NAME", "auto", kDrun, kJob, cluster::kSchedulerChoices,

@@ -68,6 +68,29 @@ TEST(HelpTest, EveryFlagIsInTheHelpAndInTheManual) {
   }
 }
 
+TEST(HelpTest, AWordOfOtherLaunchersThatWorksIsShown) {
+  EXPECT_THAT(parse({"--help"}).text, HasSubstr("\n  -n, --nproc-per-node N|"));
+  EXPECT_THAT(parse({"--help-all"}).text, HasSubstr("\n  -n, --nproc-per-node N|"));
+  EXPECT_THAT(parse({"-h"}).text, HasSubstr("\n  -n, --nproc-per-node N|"));
+  EXPECT_THAT(parse({"--print-man"}).text, HasSubstr("\\fB\\-n\\fR, \\fB\\-\\-nproc"));
+}
+
+// A script that does not know it takes its value for the program.
+TEST(HelpTest, CompletionsKnowTheValueOfAWordOfOtherLaunchers) {
+  EXPECT_THAT(parse(words("--print-completion bash")).text, HasSubstr(" --nproc-per-node -n "));
+  EXPECT_THAT(parse(words("--print-completion bash")).text,
+              HasSubstr("--nproc-per-node | -n) offers='auto"));
+  EXPECT_THAT(parse(words("--print-completion zsh")).text, HasSubstr("'*-n["));
+  EXPECT_THAT(parse(words("--print-completion fish")).text, HasSubstr(" -l nproc-per-node -s n "));
+}
+
+// fish would offer programs for the value of a flag that it has no line of.
+TEST(HelpTest, FishKnowsTheFlagsThatNothingShows) {
+  const std::string script = parse(words("--print-completion fish")).text;
+  EXPECT_THAT(script, HasSubstr("-n '_drun_typed --gpus' -l gpus -x -a 'all'"));
+  EXPECT_THAT(script, HasSubstr("-n '_drun_typed --start-method' -l start-method -x -a 'spawn"));
+}
+
 TEST(HelpTest, EveryKeyOfTheConfIsInTheManualAndInTheCompletion) {
   const std::string manual = manual_page(drun_program(false));
   const std::string completion = parse(words("--print-completion bash")).text;
@@ -192,7 +215,8 @@ std::string flag_table() {
     for (const cli::Flag& flag : drun_program(true).flags) {
       if (flag.group != group) continue;
       result += "| `";
-      if (flag.letter != 0) result += "-" + std::string(1, flag.letter) + "`, `";
+      const std::string brief = short_form(drun_program(true), flag);
+      if (!brief.empty()) result += brief + "`, `";
       result += "--" + std::string(flag.name);
       if (!flag.metavar.empty()) result += " " + with_bars_escaped(flag.metavar);
       result += "` | ";
