@@ -88,13 +88,15 @@ bool timed_out(const DecisionContext& c) {
 }
 
 void close_timed_out(DecisionContext& c) {
-  std::string text = "not enough nodes within " + duration_text(c.config.join_timeout) + ": " +
-                     waiting_text(c.state, c.config, c.now);
+  std::string text = "not enough nodes within " + duration_text(told_join_timeout(c.config)) +
+                     ": " + waiting_text(c.state, c.config, c.now);
   if (const auto refused = refused_text(c.state); !refused.empty()) text += "; refused: " + refused;
   text +=
       "; start drun on every node with " +
       (c.config.endpoint.empty() ? "this endpoint" : "the endpoint " + c.config.endpoint) +
-      (c.config.endpoint_is_local ? " (other machines need another: it is this one's only)" : "") +
+      (c.config.endpoint_is_local
+           ? " (which only this machine can reach: other machines need another)"
+           : "") +
       (!c.config.job_flags.empty()   ? " and " + c.config.job_flags
        : c.config.run_id == kNoRunId ? ""
                                      : " and --rdzv-id " + c.config.run_id.substr(0, kMaxShownId)) +

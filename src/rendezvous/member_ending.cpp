@@ -77,12 +77,12 @@ std::optional<Outcome> MemberAgent::trouble_outcome(Time now) const {
     return Outcome{
         End::Timeout,
         kTimeLimit,
-        "no connection to the store within " + duration_text(config_.join_timeout) + detail,
+        "no connection to the store within " + duration_text(told_join_timeout(config_)) + detail,
         {}};
   if (up() && waiting() && now >= patience_ends())
     return Outcome{End::Timeout,
                    kTimeLimit,
-                   "no round of the job began within " + duration_text(config_.join_timeout) +
+                   "no round of the job began within " + duration_text(told_join_timeout(config_)) +
                        ", and no agent leads it that could say who is missing",
                    {}};
   return std::nullopt;

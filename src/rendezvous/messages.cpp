@@ -105,6 +105,10 @@ std::string ranges_text(const std::vector<int>& sorted) {
   return text;
 }
 
+Milliseconds told_join_timeout(const Config& config) {
+  return std::max(config.join_timeout, config.given_join_timeout);
+}
+
 std::string nodes_text(const Config& config) {
   std::string text = std::to_string(config.min_nodes);
   if (config.max_nodes != config.min_nodes) text += " to " + std::to_string(config.max_nodes);

@@ -25,6 +25,8 @@ inline constexpr std::string_view kStoreIsThere = "the store is there";
 [[nodiscard]] std::string ranges_text(const std::vector<int>& sorted);
 // "4 nodes", "2 to 4 nodes".
 [[nodiscard]] std::string nodes_text(const Config& config);
+// The time to wait for the others, as the user gave it.
+[[nodiscard]] Milliseconds told_join_timeout(const Config& config);
 
 // "node1 (group rank 1)": of a place in the last round. Without a name, that of the node that had
 // the store, if it is this one; else `unknown`.

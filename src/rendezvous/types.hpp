@@ -104,7 +104,9 @@ struct Config {
   // A round in which no worker makes progress hangs only so long after a node of it has succeeded:
   // what has waited for that one may go on since.
   Milliseconds hang_timeout{0};
-  Milliseconds join_timeout{600'000};      // from the first wait for members until Outcome::Timeout
+  Milliseconds join_timeout{600'000};  // from the first wait for members until Outcome::Timeout
+  // What the user gave, of which join_timeout may be the rest: for messages. 0: as join_timeout.
+  Milliseconds given_join_timeout{0};
   Milliseconds last_call_timeout{30'000};  // upper bound of the wait between min and max
   Milliseconds quiet_period{2'000};        // min..max starts this long after the last join
   Milliseconds close_timeout{30'000};      // the host waits this long for the others to leave

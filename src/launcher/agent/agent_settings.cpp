@@ -115,6 +115,7 @@ rendezvous::Config rendezvous_config(const Options& options, const NodeIdentity&
   if (options.conf.quorum > 0) conf += ",quorum=" + std::to_string(options.conf.quorum);
   config.hang_timeout = options.hang_timeout.value_or(std::chrono::milliseconds(0));
   config.join_timeout = join_timeout;
+  config.given_join_timeout = options.conf.join_timeout;
   config.last_call_timeout = options.conf.last_call_timeout;
   config.close_timeout = options.conf.close_timeout;
   config.keep_alive = keep_alive(options, false);  // the others', who come to this store

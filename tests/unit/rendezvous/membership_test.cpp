@@ -344,6 +344,20 @@ TEST(GatheringTest, WhoIsWaitedForIsWrittenAgainWhenItHasChanged) {
   EXPECT_THAT(board.state().round.waiting, testing::StartsWith("2 of 3 nodes (a, b)"));
 }
 
+// Some of it is gone when the agents meet.
+TEST(GatheringTest, TheTimeToJoinIsToldAsItWasGiven) {
+  auto s = config(2, 2);
+  s.join_timeout = Milliseconds(7'900);
+  s.given_join_timeout = Milliseconds(8'000);
+  Board board(s);
+  board.join("a");
+  board.settle();
+  board.pass(Milliseconds(7'900));
+  const auto decision = board.step();
+  ASSERT_TRUE(decision.outcome);
+  EXPECT_THAT(decision.outcome->text, testing::StartsWith("not enough nodes within 8 s: "));
+}
+
 TEST(GatheringTest, TheTimeToJoinEndsTheJobWithWhoIsMissing) {
   Board board(config(4, 4));
   board.join("a", 0);

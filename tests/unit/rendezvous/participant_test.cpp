@@ -887,8 +887,8 @@ TEST(ParticipantTest, AnEndpointThatOtherMachinesCannotReachIsSaidToBeOne) {
   c.advance(Milliseconds(541'000));
   ASSERT_TRUE(c[0].outcome);
   EXPECT_THAT(c[0].outcome->text,
-              HasSubstr("the endpoint 127.0.0.1:29400 (other machines need another: it is this "
-                        "one's only), or wait"));
+              HasSubstr("the endpoint 127.0.0.1:29400 (which only this machine can reach: "
+                        "other machines need another), or wait"));
 }
 
 std::vector<std::string> sheets(const CompareFactsAction& action) {

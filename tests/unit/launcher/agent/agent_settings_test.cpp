@@ -41,6 +41,7 @@ TEST(AgentSettingsTest, TellsTheOthersWhoThisNodeIs) {
   EXPECT_EQ(config.worker_store_port, 4711);
   EXPECT_TRUE(config.is_host);
   EXPECT_EQ(config.join_timeout, seconds(9));
+  EXPECT_EQ(config.given_join_timeout, seconds(600));
   EXPECT_GT(config.stop_timeout, options.shutdown_timeout);
   EXPECT_EQ(config.ticket, "abc");
 }
