@@ -99,6 +99,7 @@ std::string shown_as(const CtlOptions& options, const std::string& job, const St
   if (options.json) return to_json(report, on_terminal(), job) + "\n";
   stacks::TextOptions text;
   text.all = options.all;
+  text.shows_all = "--all";
   return "job " + escaped(job) + ": " + text_of(report, text);
 }
 

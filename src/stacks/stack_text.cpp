@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <array>
-#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -112,7 +111,7 @@ std::string groups_text(const StackReport& report, Kind kind, const TextOptions&
 }
 
 // How many other threads and children there are, if they are not shown.
-std::string others(const StackReport& report) {
+std::string others(const StackReport& report, std::string_view shows_all) {
   std::string text;
   for (const auto& [kind, what] :
        {std::pair(Kind::Thread, "other thread"), std::pair(Kind::Child, "thread")}) {
@@ -130,7 +129,7 @@ std::string others(const StackReport& report) {
                                  : " of processes that workers have started") +
             " with " + counted(groups, "stack");
   }
-  return text.empty() ? text : text + ": --all shows them\n";
+  return text.empty() ? text : text.append(": ").append(shows_all).append(" shows them\n");
 }
 
 std::string notes(const StackReport& report) {
@@ -158,7 +157,7 @@ std::string text_of(const StackReport& report, const TextOptions& options) {
   if (options.all)
     text += groups_text(report, Kind::Thread, options) + groups_text(report, Kind::Child, options);
   else
-    text += others(report);
+    text += others(report, options.shows_all);
   if (report.left_out > 0) text += "\n" + counted(report.left_out, "more group") + " left out\n";
   return text + notes(report);
 }

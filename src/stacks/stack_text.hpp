@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <string>
+#include <string_view>
 
 #include "stacks/stack_report.hpp"
 
@@ -12,6 +13,7 @@ struct TextOptions {
   std::size_t most_frames = 40;  // of a stack
   std::size_t most_groups = 12;  // of each kind
   bool all = false;              // other threads and children too, and of everything all
+  std::string_view shows_all = "drunctl stacks --all";  // for who reads it; drunctl's own: "--all"
 };
 
 // Lines: who was looked at, a table of the states, then the stacks, the one of the fewest ranks

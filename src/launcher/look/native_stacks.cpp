@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <cstdio>
 #include <memory>
+#include <string_view>
 
 #include "launcher/look/frame_name.hpp"
 #include "launcher/look/held_threads.hpp"
@@ -68,7 +69,8 @@ std::map<pid_t, NativeStack> native_stacks(const DwflLibrary& library, pid_t pro
   };
   const auto last_error = [&] {
     const char* text = library.message(-1);
-    return std::string("libdw: ") + (text == nullptr ? "no stack" : text);
+    const bool said = text != nullptr && std::string_view(text) != "no error";
+    return said ? "libdw: " + std::string(text) : std::string("no stack could be read");
   };
   const OpenDwfl dwfl(library.begin(&library.callbacks), CloseDwfl{&library});
   if (!dwfl) return fail(last_error());

@@ -28,7 +28,14 @@ TEST(StackTextTest, ShowsTheFewestRanksFirst) {
             "    all_reduce\n"
             "    main\n"
             "\n"
-            "16 other threads with 1 stack: --all shows them\n");
+            "16 other threads with 1 stack: drunctl stacks --all shows them\n");
+}
+
+TEST(StackTextTest, DrunctlsReadersHaveItsFlag) {
+  TextOptions options;
+  options.shows_all = "--all";
+  EXPECT_THAT(text_of(fold(two_nodes()), options),
+              testing::EndsWith("\n16 other threads with 1 stack: --all shows them\n"));
 }
 
 TEST(StackTextTest, OfRanksThatHaveNeverPrintedThereIsNoLastOutput) {
@@ -53,8 +60,10 @@ TEST(StackTextTest, ShowsAllOnRequest) {
   const std::string text = text_of(fold({"node0", {0, 0}}, samples), options);
   EXPECT_THAT(text, HasSubstr("\nrank 0, child loader:\n    read\n"));
   EXPECT_THAT(text, Not(HasSubstr("--all")));
-  EXPECT_THAT(text_of(fold({"node0", {0, 0}}, samples)),
-              HasSubstr("\n1 thread of a process that a worker has started with 1 stack: --all"));
+  EXPECT_THAT(
+      text_of(fold({"node0", {0, 0}}, samples)),
+      HasSubstr(
+          "\n1 thread of a process that a worker has started with 1 stack: drunctl stacks --all"));
 }
 
 TEST(StackTextTest, CutsWhatIsLong) {
