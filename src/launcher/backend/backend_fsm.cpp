@@ -104,7 +104,7 @@ std::string BackendFsm::unresolved_text() const {
 }
 
 BackendStep BackendFsm::give_up_resolving(Time now) {
-  return give_up(unresolved_text() + "; check --rdzv-endpoint", now);
+  return give_up(unresolved_text() + "; check " + options_.endpoint_flag, now);
 }
 
 BackendStep BackendFsm::on_bound(const Endpoint& own, Time now) {

@@ -5,6 +5,7 @@
 #include <limits>
 
 #include "base/environment_variable.hpp"
+#include "base/number_ranges.hpp"
 #include "base/printable.hpp"
 #include "base/split.hpp"
 #include "base/whole_number.hpp"
@@ -144,7 +145,12 @@ void build_output(const cli::GivenFlags& flags, Options& options) {
   if (const cli::Setting* setting = flags.find("redirects"))
     output.redirects = parse_streams(*setting);
   if (const cli::Setting* setting = flags.find("tee")) output.tee = parse_streams(*setting);
-  if (const cli::Setting* setting = flags.find("log-dir")) output.log_dir = setting->value;
+  if (const cli::Setting* setting = flags.find("log-dir")) {
+    // An empty variable of the user's own is hardly meant: what was to be kept would be lost.
+    if (setting->value.empty() && setting->source == cli::Source::Flag)
+      refuse(*setting, "expected the name of a folder");
+    output.log_dir = setting->value;
+  }
   if (const cli::Setting* setting = flags.find("local-ranks-filter");
       setting != nullptr && !setting->value.empty()) {
     output.local_ranks_filter = parse_ranks(*setting);
@@ -171,6 +177,8 @@ void build_output(const cli::GivenFlags& flags, Options& options) {
   }
   if (const cli::Setting* setting = flags.find("report")) {
     if (setting->value.empty()) refuse(*setting, "expected the name of a file");
+    if (setting->value == "-")
+      refuse(*setting, "expected the name of a file; standard output is the workers'");
     options.report_file = setting->value;
   }
   if (const cli::Setting* setting = flags.find("stdin")) {
@@ -257,6 +265,18 @@ int hidden_streams(const OutputChoices& output) {
   return hidden;
 }
 
+// "local rank 0: " if only some do not; "" if all do not.
+std::string who_hides(const OutputChoices& output) {
+  if ((output.redirects.all & ~output.tee.all) != 0) return "";
+  std::vector<int> ranks;
+  for (const StreamChoice& choice : {output.redirects, output.tee})
+    for (const auto& [rank, bits] : choice.by_local_rank)
+      if ((output.redirects.of(rank) & ~output.tee.of(rank)) != 0) ranks.push_back(rank);
+  std::sort(ranks.begin(), ranks.end());
+  ranks.erase(std::unique(ranks.begin(), ranks.end()), ranks.end());
+  return ranks.empty() ? "" : "local " + ranks_text(ranks) + ": ";
+}
+
 // Without a folder. A failure report has the end of stderr.
 std::string lost_streams(int hidden, std::size_t tail_lines) {
   const bool out = (hidden & StreamChoice::kOut) != 0;
@@ -300,11 +320,18 @@ void note_lost_output(const cli::GivenFlags& flags, Options& options) {
   if (!output.log_dir.empty()) return note_idle_folder(flags, options);
   const int hidden = hidden_streams(output);
   if (const cli::Setting* setting = flags.find("redirects"); setting != nullptr && hidden != 0)
-    options.notes.push_back(setting->shown + " " + setting->value +
-                            " without --log-dir: " + lost_streams(hidden, output.tail_lines));
+    options.notes.push_back(setting->shown + " " + setting->value + " without --log-dir: " +
+                            who_hides(output) + lost_streams(hidden, output.tail_lines));
   for (const char* name : {"duplicate-stdout-filters", "duplicate-stderr-filters", "log-max-size"})
     if (const cli::Setting* setting = flags.find(name))
       options.notes.push_back(setting->shown + " has no effect without --log-dir");
+}
+
+// torchrun's variable may well be set for other jobs.
+void note_idle_prefix(const cli::GivenFlags& flags, Options& options) {
+  const cli::Setting* setting = flags.find("log-line-prefix-template");
+  if (setting != nullptr && setting->source == cli::Source::Flag && options.output.tee.none())
+    options.notes.push_back(setting->shown + " has no effect without --tee or --label");
 }
 
 // For a rank of a node that has more workers than this one, or of the job instead of the node.
@@ -384,6 +411,7 @@ Options build_options(const BuildInput& given) {
   check_dash_n(given.flags, options);
   check_stdin(given.flags, options);
   note_lost_output(given.flags, options);
+  note_idle_prefix(given.flags, options);
   note_ranks_of_nobody(given.flags, options);
   note_other_tasks(given.flags, options);
   return options;

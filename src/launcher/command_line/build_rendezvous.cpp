@@ -154,6 +154,7 @@ void use_static(const cli::GivenFlags& flags, Options& options) {
     options.endpoint = checked_endpoint(*endpoint, options.master_port.value_or(kStaticPort));
   } else {
     options.endpoint = {master_address(flags), options.master_port.value_or(kStaticPort)};
+    options.endpoint_flag = "--master-addr";
     if (options.max_nodes > 1 && filled(flags, "master-addr") == nullptr) {
       options.notes.push_back("no --master-addr: the nodes meet at " + to_string(options.endpoint) +
                               ", which only this machine can reach");
@@ -369,6 +370,12 @@ void resolve_rendezvous(const BuildInput& given, Options& options) {
   if (options.backend == Backend::Static && !conf.join_timeout) {
     options.conf.join_timeout = conf.timeout.value_or(kStaticTimeout);
   }
+  // As in torch, where many give it all the same.
+  if (options.backend != Backend::Static && options.max_nodes > 1 && conf.timeout &&
+      !conf.join_timeout)
+    options.notes.push_back(flags.find("rdzv-conf")->shown +
+                            ": timeout is of effect with --rdzv-backend static only, as in "
+                            "torchrun; the time to wait for the nodes is join_timeout");
   const bool private_store = options.endpoint.port == 0;
   const cli::Setting* id = filled(flags, "rdzv-id");
   if (id != nullptr) {

@@ -124,6 +124,7 @@ struct MeetingChoices {
   // For C10d, Static and, the first of several, Etcd. Port 0 only with local_nodes > 0: any free
   // port, told to the local agents.
   Endpoint endpoint;
+  std::string endpoint_flag = "--rdzv-endpoint";  // that says where it is
   // C10d: all of them, if there are several; `endpoint` is the first.
   std::vector<Endpoint> endpoints;
   etcd::Cluster etcd;  // for Etcd

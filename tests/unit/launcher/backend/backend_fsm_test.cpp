@@ -413,6 +413,14 @@ TEST(BackendFsmTest, GivesANameUpThatNobodyAnswersFor) {
             "cannot resolve 'head': no answer; check --rdzv-endpoint");
 }
 
+TEST(BackendFsmTest, ANameThatIsGivenUpIsThatOfTheFlagThatWasGiven) {
+  Machine machine;
+  machine.options.endpoint_flag = "--master-addr";
+  feed(machine, {"start"});
+  EXPECT_EQ(std::get<GiveUp>(feed(machine, {"due"})).outcome.text,
+            "cannot resolve 'head': no answer; check --master-addr");
+}
+
 TEST(BackendFsmTest, AnAnswerAtTheJoinTimeoutIsTheLast) {
   Machine machine;
   feed(machine, {"start"});

@@ -155,6 +155,25 @@ TEST(RendezvousOptionsTest, KubernetesVariablesDescribeTheJob) {
       "standalone id=fresh-id rank=any port=free nodes=1:1");
 }
 
+TEST(RendezvousOptionsTest, StaticsNameOfTheTimeToJoinIsOfNoEffectElsewhereAndToldSo) {
+  const std::string c10d = "--nnodes 2 --rdzv-endpoint h:1 ";
+  EXPECT_THAT(options_of(c10d + "--rdzv-conf timeout=2 p").notes,
+              ElementsAre("--rdzv-conf: timeout is of effect with --rdzv-backend static only, as "
+                          "in torchrun; the time to wait for the nodes is join_timeout"));
+  for (const std::string& meant :
+       {c10d + "--rdzv-conf timeout=2,join_timeout=3 p", std::string("--rdzv-conf timeout=2 p"),
+        std::string("--nnodes 2 --node-rank 1 --master-addr h --rdzv-conf timeout=2 p")})
+    EXPECT_THAT(options_of(meant).notes, IsEmpty()) << meant;
+}
+
+TEST(RendezvousOptionsTest, TheFlagThatSaysWhereTheNodesMeetIsKnown) {
+  const std::string nodes = "--nnodes 2 --node-rank 1 ";
+  EXPECT_EQ(options_of(nodes + "--master-addr h p").endpoint_flag, "--master-addr");
+  EXPECT_EQ(options_of(nodes + "--rdzv-endpoint h:1 p").endpoint_flag, "--rdzv-endpoint");
+  EXPECT_EQ(options_of(nodes + "--rdzv-backend static --rdzv-endpoint h:1 p").endpoint_flag,
+            "--rdzv-endpoint");
+}
+
 TEST(RendezvousOptionsTest, SeveralNodesThatMeetAtLoopbackAreToldSo) {
   const std::string line = "--nnodes 2 --node-rank 1 ";
   EXPECT_THAT(options_of(line + "p").notes,

@@ -80,6 +80,11 @@ TEST(OptionsTest, SaysWhichOutputIsLostWithoutAFolder) {
         << out;
   EXPECT_THAT(options_of("-r 0:1,1:2 ./train").notes,
               ElementsAre(testing::HasSubstr("standard output is neither shown nor kept, nor is")));
+  EXPECT_THAT(options_of("--redirects 0:1 ./train").notes,
+              ElementsAre("--redirects 0:1 without --log-dir: local rank 0: standard output is "
+                          "neither shown nor kept"));
+  EXPECT_THAT(options_of("--nproc-per-node 8 -r 0:1,1:3,2:1,5:1 -t 1:3 p").notes,
+              ElementsAre(testing::HasSubstr(" without --log-dir: local ranks 0,2,5: ")));
   EXPECT_THAT(options_of("--log-max-size 1M ./train", {"PET_DUPLICATE_STDOUT_FILTERS=a"}).notes,
               ElementsAre("PET_DUPLICATE_STDOUT_FILTERS has no effect without --log-dir",
                           "--log-max-size has no effect without --log-dir"));
@@ -106,6 +111,27 @@ TEST(OptionsTest, SaysThatAFolderGetsNoOutput) {
     EXPECT_THAT(options_of("--log-dir d " + std::string(kept) + " p").notes, testing::IsEmpty())
         << kept;
   EXPECT_THAT(options_of("--log-dir /dev/null p").notes, testing::IsEmpty());
+}
+
+TEST(OptionsTest, SaysThatAPrefixHasNothingToStandBefore) {
+  EXPECT_THAT(options_of("--log-line-prefix-template X p").notes,
+              ElementsAre("--log-line-prefix-template has no effect without --tee or --label"));
+  for (const char* used : {"-t 3", "-t 0:1", "-l"})
+    EXPECT_THAT(options_of(std::string(used) + " --log-line-prefix-template X p").notes,
+                testing::IsEmpty());
+  EXPECT_THAT(options_of("p", {"TORCHELASTIC_LOG_LINE_PREFIX_TEMPLATE=X"}).notes,
+              testing::IsEmpty());
+}
+
+// As of "--log-dir "$LOGDIR"" without the variable.
+TEST(OptionsTest, NamesOfNothingAreRefused) {
+  EXPECT_EQ(parse({"--log-dir", "", "--tee", "3", "p"}).text,
+            "drun: error: --log-dir '': expected the name of a folder\n");
+  EXPECT_TRUE(parse({"p"}, {"PET_LOG_DIR="}).options);
+  EXPECT_EQ(parse({"--report", "-", "p"}).text,
+            "drun: error: --report '-': expected the name of a file; standard output is the "
+            "workers'\n");
+  EXPECT_TRUE(parse({"--report", "./-", "p"}).options);
 }
 
 TEST(OptionsTest, SaysThatAFlagAfterTheProgramIsTheProgramsOwn) {
