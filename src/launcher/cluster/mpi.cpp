@@ -77,9 +77,9 @@ bool take_hosts(Allocation& allocation, const std::optional<HostsOfJob>& job) {
   return true;
 }
 
-Value no_hosts(const Variables& variables, std::string_view scheduler) {
+Value no_hosts(const Variables& variables) {
   const auto job = hosts_of_batch_job(variables);
-  return problem(std::string(scheduler) + " does not say where the nodes are, and " +
+  return problem(std::string("it does not say where the nodes are, and ") +
                  (!job               ? "no batch system around it does"
                   : !job->hosts.ok() ? job->hosts.error().what()
                                      : job->from + " has another number of hosts"));
@@ -196,7 +196,7 @@ std::optional<Allocation> mpi(const Variables& variables, const Names& names) {
   }
   if (open && space && meet_at_prrte(variables, *space, allocation)) return allocation;
   if (!take_hosts(allocation, hosts_of_batch_job(variables)))
-    allocation.endpoint = no_hosts(variables, names.scheduler);
+    allocation.endpoint = no_hosts(variables);
   return allocation;
 }
 
@@ -233,7 +233,7 @@ std::optional<Allocation> jsrun(const Variables& variables) {
     if (std::to_string(hosts.size() - 1) == allocation.nodes.text) hosts.erase(hosts.begin());
     job->hosts = std::move(hosts);
   }
-  if (!take_hosts(allocation, job)) allocation.endpoint = no_hosts(variables, kJsrun.scheduler);
+  if (!take_hosts(allocation, job)) allocation.endpoint = no_hosts(variables);
   return allocation;
 }
 

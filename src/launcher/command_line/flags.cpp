@@ -250,6 +250,13 @@ constexpr std::array kFlags{
 };
 // clang-format on
 
+constexpr std::string_view kCounts =
+    "--nproc-per-node is the number of workers on each node, --nnodes that of the nodes";
+constexpr std::string_view kPlaces =
+    "ranks follow the nodes, in the order that --rank-order says; --numa-binding binds the workers "
+    "to CPUs";
+constexpr std::string_view kFolder = "workers start in drun's own folder: change to it before";
+constexpr std::string_view kNotNeeded = "drun needs no flag for it: leave it out";
 constexpr std::string_view kInherited =
     "workers inherit drun's environment: set the variable for drun; for other hosts it is -x";
 
@@ -263,9 +270,10 @@ constexpr auto kHabits = std::to_array<std::pair<std::string_view, std::string_v
     {"--ntasks-per-node", "--nproc-per-node"},
     {"--npernode", "--nproc-per-node"},
     {"-npernode", "--nproc-per-node"},
-    {"--ntasks",
-     "--nproc-per-node is the number of workers on each node, --nnodes that of the nodes"},
+    {"--ntasks", kCounts},
+    {"--world-size", kCounts},
     {"--num-gpus", "--nproc-per-node"},
+    {"--ngpus", "--nproc-per-node"},
     {"--num-processes", "--nproc-per-node"},
     {"-N", "--nnodes"},
     {"--nodes", "--nnodes"},
@@ -284,11 +292,24 @@ constexpr auto kHabits = std::to_array<std::pair<std::string_view, std::string_v
     {"--env", kInherited},
     {"-env", kInherited},
     {"-genv", kInherited},
+    {"--map-by", kPlaces},
+    {"-map-by", kPlaces},
+    {"--rank-by", kPlaces},
+    {"--oversubscribe", kNotNeeded},
+    {"-oversubscribe", kNotNeeded},
+    {"--allow-run-as-root", kNotNeeded},
+    {"-allow-run-as-root", kNotNeeded},
+    {"--use-env", "LOCAL_RANK is always set, and no argument is added: leave it out"},
+    {"--wdir", kFolder},
+    {"-wdir", kFolder},
+    {"--chdir", kFolder},
     {"--bind-to", "--numa-binding"},
     {"--bind-cores-to-rank", "--numa-binding"},
     {"--tag-output", "--label"},
+    {"--prefix-output", "--label"},
     {"--prepend-rank", "--label"},
     {"-prepend-rank", "--label"},
+    {"--output", "--log-dir"},
     {"--output-filename", "--log-dir"},
     {"--output-dir", "--log-dir"},
     {"--enable-each-rank-log", "--log-dir"},

@@ -523,7 +523,7 @@ TEST(PlaceTest, TheVariablesOfMpirunGoBeforeThoseOfTheStepOfItsDaemons) {
   // mpirun uses fewer nodes than the job has: the first may not be one of them.
   EXPECT_THAT(found(kOpenMpi4 + kStep), HasSubstr("| 10.0.0.1:22224 ("));
   EXPECT_THAT(found(kHydra + kStep),
-              HasSubstr("? Hydra does not say where the nodes are, and no batch system"));
+              HasSubstr("? it does not say where the nodes are, and no batch system"));
   // srun's PMI is none of Hydra's.
   EXPECT_EQ(found(kStep + Environment{"PMI_RANK=1", "PMI_SIZE=2", "PMI_FD=5"}), kStepFound);
 }

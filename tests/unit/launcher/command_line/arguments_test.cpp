@@ -196,6 +196,23 @@ TEST(ArgumentsTest, FlagsOfOtherLaunchersAreAnsweredWithTheWayHere) {
                 tail);
 }
 
+TEST(ArgumentsTest, EachHabitHasAnAnswer) {
+  const auto answer = [](const std::string& flag) {
+    const std::string text = error_of({flag, "x", "p"});
+    const std::string head = "unknown flag '" + flag + "'; ";
+    return text.starts_with(head) ? text.substr(head.size(), text.rfind(" (") - head.size()) : text;
+  };
+  EXPECT_EQ(answer("--prefix-output"), "did you mean --label?");
+  EXPECT_EQ(answer("--output"), "did you mean --log-dir?");
+  EXPECT_EQ(answer("--ngpus"), "did you mean --nproc-per-node?");
+  EXPECT_THAT(answer("--world-size"), HasSubstr("--nnodes that of the nodes"));
+  for (const char* flag : {"--oversubscribe", "--allow-run-as-root", "--use-env", "--use_env"})
+    EXPECT_THAT(answer(flag), HasSubstr(": leave it out")) << flag;
+  for (const char* flag : {"--wdir", "--chdir"})
+    EXPECT_THAT(answer(flag), HasSubstr("workers start in drun's own folder")) << flag;
+  EXPECT_THAT(answer("--map-by"), HasSubstr("--rank-order"));
+}
+
 TEST(ArgumentsTest, WhatOtherLaunchersCallItGoesBeforeAnAbbreviationOfOurOwnFlags) {
   EXPECT_THAT(error_of({"--env", "A=1", "./train"}),
               HasSubstr("unknown flag '--env'; workers inherit drun's environment"));

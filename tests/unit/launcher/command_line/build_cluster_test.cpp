@@ -190,7 +190,7 @@ TEST(ClusterOptionsTest, WhatCannotBeReadIsAnErrorAndNoJobOfOneNode) {
   EXPECT_EQ(meaning("--rdzv-endpoint h:1", with({"SLURM_NODEID=x"})),
             "c10d h:1 4711.0 rank any 2:2");
   EXPECT_THAT(meaning("", {"OMPI_COMM_WORLD_SIZE=8"}),
-              StartsWith("drun: error: Open MPI: Open MPI does not say where the nodes are"));
+              StartsWith("drun: error: Open MPI: it does not say where the nodes are"));
   EXPECT_EQ(meaning("--nnodes 2 --rdzv-endpoint h:1", with({"SLURM_STEP_NODELIST=n[1-"})),
             "c10d h:1 none rank any 2:2");
   EXPECT_THAT(meaning("", with({"SLURM_STEP_NUM_NODES=2000000000"})), HasSubstr("names 2 nodes"));
