@@ -181,7 +181,7 @@ int run(const CtlOptions& options) {
       !options.token_file.empty())
     return verb->second.run(Command(options));
   CtlOptions own = options;
-  const auto limit = std::chrono::steady_clock::now() + options.timeout.value_or(kDefaultTimeout);
+  const auto limit = std::chrono::steady_clock::now() + options.timeout.value_or(Command::kDefaultTimeout);
   own.tls = made_key_at(options.endpoint, limit);
   return verb->second.run(Command(own));
 }

@@ -29,12 +29,12 @@ void RelayFlow::take(Side from, std::string_view bytes) {
     to_store_ += bytes;
     return look_at_opening();
   }
-  if (!engine_) {
+  if (!engine_)
     to_client_ += bytes;
-    return;
-  }
-  engine_->receive(bytes, to_client_);
-  if (engine_->state() == secure::TlsEngine::State::Failed) fault_ = Fault::Token;
+  else
+    engine_->receive(bytes, to_client_);
+  if (client_gone_) to_client_.clear();
+  if (engine_ && engine_->state() == secure::TlsEngine::State::Failed) fault_ = Fault::Token;
 }
 
 // Until it is clear what they are, the first bytes stay here.
@@ -50,6 +50,13 @@ void RelayFlow::look_at_opening() {
 void RelayFlow::end(Side from) {
   ended_[index(from)] = true;
   if (from == Side::Client) looked_at_ = true;  // too few to be a control client's
+  if (from == Side::Store && client_gone_) told_[index(Side::Client)] = true;
+}
+
+void RelayFlow::lose_client() {
+  client_gone_ = true;
+  to_client_.clear();
+  if (ended_[index(Side::Store)]) told_[index(Side::Client)] = true;
 }
 
 bool RelayFlow::wants(Side from) const {

@@ -40,6 +40,8 @@ class RelayFlow {
   void take(Side from, std::string_view bytes);
   // Nothing more will.
   void end(Side from);
+  // The client hears nothing more. What it has said still goes to the store.
+  void lose_client();
   [[nodiscard]] Fault fault() const { return fault_; }
   [[nodiscard]] secure::TlsEngine::Failure token_failure() const { return engine_->failure(); }
 
@@ -68,6 +70,7 @@ class RelayFlow {
   std::array<bool, 2> told_{};   // by side: it knows that of the other
   bool store_ = false;           // there is a connection to it
   bool looked_at_ = false;       // the client's first bytes are no control client's
+  bool client_gone_ = false;
   Fault fault_ = Fault::None;
 };
 

@@ -73,6 +73,7 @@ void RelayedClient::dial() {
 void RelayedClient::on_dialed(Result<FileDescriptor> socket) {
   if (!socket) return try_again(socket.error().what());
   store_.socket.assign(socket->release());
+  dialer_.reset();
   store_.awaits_readable = store_.awaits_writable = false;
   flow_.on_store();
   pump();
@@ -132,12 +133,13 @@ void RelayedClient::read(Side from) {
     flow_.take(from, {round_.buffer.data(), static_cast<std::size_t>(n)});
     if (has_fault()) return;
   } else if (n == 0) {
-    if (from == Side::Store && flow_.lost_store()) return on_broken(from);
+    if (from == Side::Store && flow_.lost_store()) return redial();
     flow_.end(from);
   } else if (errno != EAGAIN && errno != EINTR) {
-    return on_broken(from);
+    on_broken(from);
+    if (from == Side::Client) flow_.end(from);
   }
-  pump();
+  if (!over_) pump();
 }
 
 bool RelayedClient::has_fault() {
@@ -158,9 +160,15 @@ bool RelayedClient::has_fault() {
   return true;
 }
 
-// What the other end has not taken by now it cannot get any more: a reset overtakes it.
+// What the store has said before its end the client has got, or cannot get any more: a reset
+// overtakes it. What a client has said before its own may be there still.
 void RelayedClient::on_broken(Side side) {
-  if (side == Side::Client || !flow_.lost_store()) return finish(true);
+  if (side == Side::Client) return flow_.lose_client();
+  if (!flow_.lost_store()) return finish(true);
+  redial();
+}
+
+void RelayedClient::redial() {
   close(store_, true);
   try_again("the connection was lost");
 }

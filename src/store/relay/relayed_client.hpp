@@ -62,6 +62,7 @@ class RelayedClient : public std::enable_shared_from_this<RelayedClient> {
   static void close(End& end, bool with_reset);
   void dial();
   void on_dialed(Result<FileDescriptor> socket);
+  void redial();
   void try_again(const std::string& why);
   void pump();
   void flush(Side to);

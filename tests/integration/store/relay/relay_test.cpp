@@ -2,6 +2,7 @@
 #include "store/relay/relay.hpp"
 
 #include <netinet/in.h>
+#include <poll.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -19,6 +20,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "base/file_descriptor.hpp"
 #include "drun/store/client.hpp"
 #include "drun/store/errors.hpp"
 #include "drun/store/server.hpp"
@@ -135,6 +137,22 @@ TEST_P(RelayTest, WhatAClientSaysLastArrives) {
   ASSERT_EQ(::shutdown(leaves.fd(), SHUT_WR), 0);
   EXPECT_TRUE(leaves.is_closed_by_peer());
   EXPECT_EQ(client()->get("k", kPatience).value(), "last words");
+}
+
+// Closing with unread replies resets the connection.
+TEST_P(RelayTest, WhatAClientSaysBeforeItBreaksOffArrives) {
+  auto other = client().value();
+  for (int i = 0; i < 20; ++i) {
+    const std::string key = "k" + std::to_string(i);
+    {
+      TcpStoreConnection breaks_off(place_);
+      ASSERT_TRUE(other.set("value", std::string(100, 'x')));
+      breaks_off.send(test::get_request("/value"));
+      ASSERT_TRUE(breaks_off.readable(kPatience));
+      breaks_off.send(test::get_request("/value") + test::set_request("/" + key, "last words"));
+    }
+    ASSERT_EQ(other.get(key, kPatience).value(), "last words");
+  }
 }
 
 TEST_P(RelayTest, TheEndOfTheStoreEndsTheClients) {
@@ -303,6 +321,31 @@ TEST(RelayOfAJobTest, OnTheWayNobodyReadsKeysAndValues) {
         EXPECT_THAT(heard, HasSubstr(text)) << "it is there to be heard";
     }
   }
+}
+
+// As a store does that is full of strangers.
+TEST(RelayOfAJobTest, AConnectionThatEndsBeforeTheTokenIsShownIsTriedAgain) {
+  ServerOptions options;
+  options.tls = test::tls_of(test::kToken);
+  options.workers_need_token = true;
+  auto bound = bind_endpoint({"127.0.0.1", 0}).value();
+  ASSERT_TRUE(start_listening(bound.front().get()));
+  RelayOptions relayed;
+  relayed.tls = options.tls;
+  Relay relay(relayed);
+  const Endpoint place = relay.begin(local_endpoint(bound.front().get()).value()).value();
+  auto sum = std::async(std::launch::async,
+                        [&] { return Client::connect(place, kPatience)->add("n", 1); });
+  for (int i = 0; i < 2; ++i) {
+    pollfd listens{bound.front().get(), POLLIN, 0};
+    ASSERT_EQ(::poll(&listens, 1, static_cast<int>(kPatience.count())), 1);
+    FileDescriptor ended(::accept4(bound.front().get(), nullptr, nullptr, SOCK_CLOEXEC));
+    if (i == 0) (void)::shutdown(ended.get(), SHUT_WR);  // the other one with a reset
+  }
+  Server server(options);
+  ASSERT_TRUE(server.adopt_listener(bound.front().release(), Table::Workers));
+  const test::Serving serving(server);
+  EXPECT_EQ(sum.get().value(), 1);
 }
 
 TEST(RelayOfAJobTest, AStoreWithAnotherTokenIsNamedOnce) {

@@ -94,6 +94,27 @@ TEST(RelayFlowTest, PassesOnTheEndOfEachSideBehindWhatItSaid) {
   EXPECT_TRUE(flow.is_over());
 }
 
+TEST(RelayFlowTest, WhatALostClientHasSaidArrives) {
+  RelayFlow flow(nullptr);
+  flow.on_store();
+  flow.take(Side::Store, "unread");
+  flow.take(Side::Client, "last");
+  flow.lose_client();
+  EXPECT_EQ(flow.output(Side::Client), "");
+  EXPECT_TRUE(flow.wants(Side::Client)) << "there may be more of it";
+  flow.end(Side::Client);
+  EXPECT_FALSE(flow.take_end(Side::Store));
+  EXPECT_EQ(sent(flow, Side::Store), "last");
+  EXPECT_TRUE(flow.take_end(Side::Store));
+  EXPECT_FALSE(flow.is_over()) << "a reset would overtake it";
+  EXPECT_TRUE(flow.wants(Side::Store));
+  flow.take(Side::Store, "for nobody");
+  EXPECT_EQ(flow.output(Side::Client), "");
+  EXPECT_TRUE(flow.wants(Side::Store));
+  flow.end(Side::Store);
+  EXPECT_TRUE(flow.is_over());
+}
+
 // The relay's own token would open it.
 TEST(RelayFlowTest, RefusesTheControlProtocolHoweverItComes) {
   for (std::size_t at = 0; at < control::kMagic.size(); ++at) {
