@@ -38,6 +38,10 @@ constexpr Field kPeak{"peak_kib", &E::peak_kib, "most memory that one of these p
 constexpr Field kRead{"read_kib", &E::read_kib, "what they read from storage"};
 constexpr Field kWritten{"written_kib", &E::written_kib, "what they wrote to storage"};
 constexpr Field kSwitches{"switches", &E::switches, "their context switches"};
+constexpr Field kGpuPeak{"gpu_peak_kib", &E::gpu_peak_kib,
+                         "most memory of GPUs that it and all below it had; -1: not known"};
+constexpr Field kGpuPercent{"gpu_percent", &E::gpu_percent,
+                            "of the time they kept their GPUs busy; -1: not known"};
 constexpr Field kTotal{"total_run_time", &E::total_run_time, "of this agent, in seconds"};
 constexpr Field kNodes{"group_world_size", &E::group_world_size, "nodes of the round"};
 constexpr Field kFirstRank{"first_rank", &E::first_rank, "the lowest rank on this node"};
@@ -67,9 +71,10 @@ constexpr std::array kOfPeer{kPeer, kPeerHost, kReason};
 constexpr std::array kOfRoundBegun{kNodes, kFirstRank, kLocalWorld, kWorld, kMaster, kRole};
 constexpr std::array kOfWorkerStarted{kRank, kLocalRank, kPid, kRole};
 constexpr std::array kOfRunning{kDuration};
-constexpr std::array kOfWorkerExited{kName, kSource, kTimestamp, kRank,    kLocalRank, kPid,
-                                     kRole, kState,  kExitCode,  kSignal,  kRawError,  kDuration,
-                                     kCpu,  kPeak,   kRead,      kWritten, kSwitches};
+constexpr std::array kOfWorkerExited{kName,     kSource,   kTimestamp, kRank,      kLocalRank,
+                                     kPid,      kRole,     kState,     kExitCode,  kSignal,
+                                     kRawError, kDuration, kCpu,       kPeak,      kRead,
+                                     kWritten,  kSwitches, kGpuPeak,   kGpuPercent};
 constexpr std::array kOfFailure{kRank,   kLocalRank, kPid,  kExitCode,
                                 kSignal, kRawError,  kPeer, kPeerHost};
 constexpr std::array kOfRestart{kMaxRestarts, kReason};

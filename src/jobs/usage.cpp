@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <limits>
+#include <optional>
 #include <system_error>
 
 #include "base/counted.hpp"
@@ -19,31 +20,55 @@ using nlohmann::ordered_json;
 constexpr std::size_t kMostRanks = 16'384;  // of a node, as of a member's document
 constexpr std::size_t kMostOutliers = 8;
 constexpr std::size_t kFields = 6;  // of a rank
+constexpr std::int64_t kUnknown = -1;
 
 std::string count_text(std::int64_t count) {
   return std::to_string(count);
 }
 
-// Something that ranks use. Less than `notable` apart they do not differ, whatever the ratio.
+std::string percent_text(std::int64_t percent) {
+  return std::to_string(percent) + "%";
+}
+
+// Something that ranks use, as far as it is known. Less than `notable` apart they do not differ,
+// whatever the ratio.
 struct Resource {
   const char* name;
-  std::int64_t RankUsage::*field;
+  std::optional<std::int64_t> (*of)(const RankUsage&);
   std::string (*text)(std::int64_t);
   std::int64_t notable;
 };
+template <auto Field>
+std::optional<std::int64_t> known(const RankUsage& usage) {
+  return usage.*Field;
+}
 constexpr std::int64_t kNotableKib = 64 * 1'024;
 constexpr std::array kResources{
-    Resource{"CPU time", &RankUsage::cpu_ms, describe_duration, 1'000},
-    Resource{"peak memory", &RankUsage::peak_kib, size_text_of_kib, kNotableKib},
-    Resource{"read from storage", &RankUsage::read_kib, size_text_of_kib, kNotableKib},
-    Resource{"written to storage", &RankUsage::written_kib, size_text_of_kib, kNotableKib},
-    Resource{"context switches", &RankUsage::switches, count_text, 10'000},
+    Resource{"CPU time", known<&RankUsage::cpu_ms>, describe_duration, 1'000},
+    Resource{"peak memory", known<&RankUsage::peak_kib>, size_text_of_kib, kNotableKib},
+    Resource{"read from storage", known<&RankUsage::read_kib>, size_text_of_kib, kNotableKib},
+    Resource{"written to storage", known<&RankUsage::written_kib>, size_text_of_kib, kNotableKib},
+    Resource{"context switches", known<&RankUsage::switches>, count_text, 10'000},
+    Resource{"GPU memory", known<&RankUsage::gpu_peak_kib>, size_text_of_kib, kNotableKib},
+    Resource{"GPU use", known<&RankUsage::gpu_percent>, percent_text, 10},
 };
 
 struct Entry {
   const RankUsage* usage;
   const NodeUsage* node;
+  std::int64_t value;  // of the resource that is looked at
 };
+
+// Those of which it is known how much of this they used, the least first.
+std::vector<Entry> in_order(const Resource& resource, const std::vector<Entry>& entries) {
+  std::vector<Entry> result;
+  for (const Entry& entry : entries)
+    if (const auto value = resource.of(*entry.usage))
+      result.push_back({entry.usage, entry.node, *value});
+  std::stable_sort(result.begin(), result.end(),
+                   [](const Entry& a, const Entry& b) { return a.value < b.value; });
+  return result;
+}
 
 std::string name_of(const Entry& entry, bool with_host) {
   return "rank " + std::to_string(entry.usage->rank) +
@@ -66,11 +91,10 @@ struct Outlier {
   std::string text;
 };
 
-// `entries` in the order of the resource.
 void find_outliers(const Resource& resource, const std::vector<Entry>& entries, std::int64_t median,
                    bool with_host, std::vector<Outlier>& outliers) {
   for (const Entry& entry : entries) {
-    const std::int64_t value = entry.usage->*resource.field;
+    const std::int64_t value = entry.value;
     const bool more = value > median;
     const auto [low, high] = std::minmax(value, median);
     if (high - low < resource.notable || high * 2 < low * 3) continue;
@@ -102,6 +126,18 @@ bool read_rank(const ordered_json& from, RankUsage& rank) {
          read(from[5], rank.switches);
 }
 
+// What the GPUs say of a rank; it stands beside the others, so that a version that knows nothing of
+// it reads those.
+bool read_gpus(const ordered_json& from, RankUsage& rank) {
+  if (!from.is_array() || from.size() != 2) return false;
+  for (const std::size_t i : {0U, 1U}) {
+    std::int64_t number = kUnknown;
+    if (from[i] != kUnknown && !read(from[i], number)) return false;
+    if (number != kUnknown) (i == 0 ? rank.gpu_peak_kib : rank.gpu_percent) = number;
+  }
+  return true;
+}
+
 bool read_int(const ordered_json& object, const char* name, int& into) {
   const auto found = object.find(name);
   std::int64_t number = 0;
@@ -121,6 +157,13 @@ std::string encode(const NodeUsage& usage) {
   for (const RankUsage& each : usage.ranks)
     object["ranks"].push_back(
         {each.rank, each.cpu_ms, each.peak_kib, each.read_kib, each.written_kib, each.switches});
+  const bool gpus = std::any_of(usage.ranks.begin(), usage.ranks.end(), [](const RankUsage& each) {
+    return each.gpu_peak_kib || each.gpu_percent;
+  });
+  if (gpus)
+    for (const RankUsage& each : usage.ranks)
+      object["gpus"].push_back(
+          {each.gpu_peak_kib.value_or(kUnknown), each.gpu_percent.value_or(kUnknown)});
   return json_text(object);
 }
 
@@ -142,6 +185,11 @@ Result<NodeUsage> decode_usage(std::string_view text) {
     if (!read_rank(each, rank)) return malformed;
     result.ranks.push_back(rank);
   }
+  const auto gpus = object.find("gpus");
+  if (gpus == object.end()) return result;
+  if (!gpus->is_array() || gpus->size() != result.ranks.size()) return malformed;
+  for (std::size_t i = 0; i < result.ranks.size(); ++i)
+    if (!read_gpus((*gpus)[i], result.ranks[i])) return malformed;
   return result;
 }
 
@@ -151,7 +199,7 @@ std::vector<std::string> usage_table(const std::vector<NodeUsage>& nodes, std::s
   for (const NodeUsage& node : nodes) {
     with_host = with_host || node.host != nodes.front().host;
     for (const RankUsage& rank : node.ranks)
-      entries.push_back({&rank, &node});
+      entries.push_back({&rank, &node, 0});
   }
   if (entries.empty()) return {};
   std::string head = "usage of " + counted(entries.size(), "rank");
@@ -164,19 +212,18 @@ std::vector<std::string> usage_table(const std::vector<NodeUsage>& nodes, std::s
     rows.push_back({head, ""});
   std::vector<Outlier> outliers;
   for (const Resource& resource : kResources) {
-    std::stable_sort(entries.begin(), entries.end(), [&](const Entry& a, const Entry& b) {
-      return a.usage->*resource.field < b.usage->*resource.field;
-    });
+    const std::vector<Entry> sorted = in_order(resource, entries);
+    if (sorted.empty()) continue;
     // Of an even number the lower one, which some rank has.
-    const std::int64_t median = entries[(entries.size() - 1) / 2].usage->*resource.field;
+    const std::int64_t median = sorted[(sorted.size() - 1) / 2].value;
     const auto shown = [&](const Entry& entry) {
-      return resource.text(entry.usage->*resource.field) + " (" + name_of(entry, with_host) + ")";
+      return resource.text(entry.value) + " (" + name_of(entry, with_host) + ")";
     };
     std::vector<std::string> row{std::string("  ") + resource.name, resource.text(median)};
     if (several) {
-      row.push_back(shown(entries.front()));
-      row.push_back(shown(entries.back()));
-      find_outliers(resource, entries, median, with_host, outliers);
+      row.push_back(shown(sorted.front()));
+      row.push_back(shown(sorted.back()));
+      find_outliers(resource, sorted, median, with_host, outliers);
     }
     rows.push_back(std::move(row));
   }

@@ -28,7 +28,7 @@ struct NodeUsage {
 // Before these keys of a job, behind its prefix.
 inline constexpr std::string_view kUsageKeys = "usage/";
 
-// One line of JSON, some 50 bytes for each rank.
+// One line of JSON, some 60 bytes for each rank.
 [[nodiscard]] std::string encode(const NodeUsage& usage);
 // What comes from the store is not trusted.
 [[nodiscard]] Result<NodeUsage> decode_usage(std::string_view text);

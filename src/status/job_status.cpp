@@ -87,6 +87,8 @@ void members(RankUsage& usage, Visitor& visit) {
   visit("read_kib", usage.read_kib);
   visit("written_kib", usage.written_kib);
   visit("switches", usage.switches);
+  visit("gpu_peak_kib", usage.gpu_peak_kib);
+  visit("gpu_percent", usage.gpu_percent);
 }
 
 template <typename Visitor>

@@ -56,19 +56,22 @@ ARROWS = {
     "launcher/backend": "base etcd launcher/options rendezvous store/client store/relay store/server",
     "launcher/signals": "launcher/options launcher/process",
     "launcher/services": "base launcher/backend launcher/pmi launcher/workers rendezvous store/client",
-    "launcher/telling": "base events launcher/backend launcher/event_sinks launcher/options launcher/output "
-                        "launcher/process launcher/report launcher/signals launcher/workers rendezvous timeline",
+    "launcher/telling": "base events launcher/backend launcher/devices launcher/event_sinks launcher/options "
+                        "launcher/output launcher/process launcher/report launcher/signals launcher/workers "
+                        "rendezvous timeline",
     "launcher/job_stacks": "base launcher/look launcher/options launcher/output launcher/page launcher/telling "
                            "launcher/workers rendezvous secure stacks",
     "launcher/watch": "base hang launcher/devices launcher/look launcher/output launcher/process "
                       "launcher/telling launcher/workers rendezvous status",
-    "launcher/views": "base jobs launcher/job_stacks launcher/options launcher/page launcher/process launcher/report "
-                      "launcher/telling launcher/workers rendezvous secure status",
+    "launcher/views": "base jobs launcher/devices launcher/job_stacks launcher/options launcher/page "
+                      "launcher/process launcher/report launcher/telling launcher/workers rendezvous "
+                      "secure status",
     "launcher/leaving": "base launcher/backend launcher/options launcher/output launcher/process launcher/report "
                         "launcher/signals launcher/telling launcher/views launcher/workers rendezvous",
-    "launcher/agent": "base facts hang launcher/backend launcher/job_stacks launcher/leaving launcher/options "
-                      "launcher/output launcher/process launcher/report launcher/services launcher/signals "
-                      "launcher/telling launcher/views launcher/watch launcher/workers rendezvous secure status",
+    "launcher/agent": "base facts hang launcher/backend launcher/devices launcher/job_stacks launcher/leaving "
+                      "launcher/options launcher/output launcher/process launcher/report launcher/services "
+                      "launcher/signals launcher/telling launcher/views launcher/watch launcher/workers rendezvous "
+                      "secure status",
     "launcher/local_nodes": "base launcher/agent launcher/backend launcher/hosts launcher/leaving launcher/options "
                             "launcher/output launcher/process launcher/signals launcher/telling",
     "launcher/starter": "base launcher/hosts launcher/leaving launcher/options launcher/output launcher/process "

@@ -83,6 +83,8 @@ struct Event {
   std::int64_t read_kib = 0;          // from storage
   std::int64_t written_kib = 0;       // to storage
   std::int64_t switches = 0;          // of context
+  std::int64_t gpu_peak_kib = -1;     // of memory of GPUs, of all below it; -1: not known
+  std::int64_t gpu_percent = -1;      // of the time it kept its GPUs busy; -1: not known
   std::int64_t total_run_time = 0;    // of this agent, in seconds
   std::int64_t group_world_size = 0;  // nodes of the round
   std::int64_t first_rank = 0;        // of this node

@@ -121,6 +121,9 @@ struct RankUsage {
   std::int64_t read_kib = 0;     // from storage
   std::int64_t written_kib = 0;  // to storage
   std::int64_t switches = 0;     // of context
+  // Of GPUs, by samples of the worker and all its descendants, where NVIDIA's library tells.
+  std::optional<std::int64_t> gpu_peak_kib = std::nullopt;
+  std::optional<std::int64_t> gpu_percent = std::nullopt;  // of the time they were busy
 
   bool operator==(const RankUsage&) const = default;
 };

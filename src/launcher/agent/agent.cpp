@@ -25,6 +25,7 @@
 #include "launcher/agent/participant_driver.hpp"
 #include "launcher/backend/backend_link.hpp"
 #include "launcher/backend/backend_settings.hpp"
+#include "launcher/devices/gpu_ledger.hpp"
 #include "launcher/job_stacks/agent_stacks.hpp"
 #include "launcher/leaving/agent_shutdown.hpp"
 #include "launcher/leaving/guardian_farewell.hpp"
@@ -75,18 +76,19 @@ class Agent {
                return watch_.hold(action, std::move(go_on));
              }},
             [this](auto outcome) {
-              watch_.forget_store();
+              watch_.job_over();
               shutdown_.on_outcome(std::move(outcome));
             },
             [this] { watch_.on_hang(); }),
         watch_({io_, options, host_name_, workers_, backend_, participant_, events_, status_,
-                stacks_, [this] { pump(); }},
+                stacks_, gpus_, [this] { pump(); }},
                open_files),
         shutdown_({io_, options, output_, status_, workers_, backend_, events_, watch_.summary(),
                    watch_.metrics_file()},
                   shutdown_calls()) {}
 
   int run(std::atomic<bool>* unannounced) {
+    events_.tell_gpus(gpus_);
     events_.begin();
     signals_.start([this](int signal) { on_signal(signal); });
     workers_.listen();
@@ -239,6 +241,7 @@ class Agent {
   FileDesk files_;
   Output output_;
   StatusReporter status_;
+  GpuLedger gpus_;
   EventReporter events_;
   AgentStacks stacks_;
   Leftovers leftovers_;
@@ -253,7 +256,8 @@ class Agent {
 // One that ran out of them later would end alone, and the other nodes would wait for it.
 void check_descriptors(const Options& options) {
   rlimit limit{};
-  const std::size_t needed = descriptors_needed(options);
+  constexpr std::size_t kGpuWatch = 6;
+  const std::size_t needed = descriptors_needed(options) + (tells_usage(options) ? kGpuWatch : 0U);
   if (::getrlimit(RLIMIT_NOFILE, &limit) != 0 || limit.rlim_cur >= needed) return;
   throw std::runtime_error("an agent with " + counted(options.nproc_per_node, "worker") +
                            " needs " + std::to_string(needed) +

@@ -38,6 +38,10 @@ milliseconds look_limit(const Options& options) {
 
 }  // namespace
 
+bool tells_usage(const Options& options) {
+  return options.summary || options.events.target || !options.events.hooks.empty();
+}
+
 OutputOptions output_options(const Options& options, const std::string& host_name) {
   OutputOptions result;
   result.choices = options.output;

@@ -11,6 +11,9 @@
 
 namespace drun::launcher {
 
+// Whether somebody is told, without having to ask, what the workers have used.
+[[nodiscard]] bool tells_usage(const Options& options);
+
 [[nodiscard]] OutputOptions output_options(const Options& options, const std::string& host_name);
 
 // `join_timeout`: what is left of it.

@@ -6,6 +6,7 @@
 #include "base/addresses.hpp"
 #include "base/log.hpp"
 #include "drun/base/endpoint.hpp"
+#include "launcher/agent/agent_settings.hpp"
 #include "launcher/agent/own_status.hpp"
 #include "launcher/job_stacks/page_stacks.hpp"
 #include "secure/token_source.hpp"
@@ -19,12 +20,16 @@ AgentWatch::AgentWatch(const Parts& parts, const std::optional<rlimit>& open_fil
       facts_(parts_.io, parts_.options, open_files,
              [this](std::string sheet) { on_facts(std::move(sheet)); }),
       job_(parts_.io, parts_.options.run_id),
-      usage_(parts_.io, parts_.host_name,
-             [this]() -> const WorkerGroup& { return parts_.workers.group(); }),
+      usage_(
+          parts_.io, parts_.host_name,
+          [this]() -> const WorkerGroup& { return parts_.workers.group(); }, parts_.gpus),
+      gpus_({parts_.io, [this]() -> const WorkerGroup& { return parts_.workers.group(); },
+             parts_.gpus},
+            tells_usage(parts_.options)),
       door_(parts_.io, parts_.options.run_id, answers()),
       key_door_(parts_.io),
       watchers_(
-          parts_.io, parts_.options, parts_.host_name, parts_.workers.group(),
+          parts_.io, parts_.options, parts_.host_name, parts_.workers.group(), parts_.gpus,
           parts_.events.memory(), [this] { return own(); },
           [this](PageStacks::Done done) { parts_.stacks.tell(std::move(done)); }) {}
 
@@ -41,6 +46,7 @@ void AgentWatch::cancel() {
   key_door_.close();
   job_.cancel();
   usage_.cancel();
+  gpus_.cancel();
   facts_.cancel();
   watchers_.close();
 }
@@ -68,7 +74,9 @@ StatusDoor::Answers AgentWatch::answers() {
     parts_.stacks.answer(whole_job, unwind, say);
   };
   answers.job = [this](StatusDoor::Say say) { job_.ask(std::move(say)); };
-  answers.usage = [this](StatusDoor::Say say) { usage_.ask(std::move(say)); };
+  answers.usage = [this](StatusDoor::Say say) {
+    gpus_.sample([this, say = std::move(say)] { usage_.ask(say); });
+  };
   return answers;
 }
 
@@ -116,12 +124,18 @@ void AgentWatch::forget_store() {
   hangs_.forget_store();
 }
 
+void AgentWatch::job_over() {
+  forget_store();
+  gpus_.cancel();
+}
+
 bool AgentWatch::on_event(const rendezvous::KeyValueEvent& event) {
   return watchers_.on_event(event) || job_.on_event(event) || parts_.stacks.on_event(event);
 }
 
 void AgentWatch::on_workers(const GroupNews& news) {
   watchers_.on_workers(news);
+  gpus_.on_workers(news);
   // Not before: it is not needed for the start, and takes its time.
   if (news.started) parts_.stacks.listen();
 }

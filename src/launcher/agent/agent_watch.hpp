@@ -15,6 +15,7 @@
 #include "launcher/agent/participant_driver.hpp"
 #include "launcher/backend/backend_link.hpp"
 #include "launcher/backend/node_identity.hpp"
+#include "launcher/devices/gpu_ledger.hpp"
 #include "launcher/job_stacks/agent_stacks.hpp"
 #include "launcher/options/options.hpp"
 #include "launcher/report/failure_report.hpp"
@@ -25,6 +26,7 @@
 #include "launcher/views/key_door.hpp"
 #include "launcher/views/status_door.hpp"
 #include "launcher/views/usage_teller.hpp"
+#include "launcher/watch/gpu_watch.hpp"
 #include "launcher/workers/worker_group.hpp"
 #include "launcher/workers/worker_supervisor.hpp"
 #include "rendezvous/key_value.hpp"
@@ -46,6 +48,7 @@ class AgentWatch {
     EventReporter& events;
     StatusReporter& status;
     AgentStacks& stacks;
+    GpuLedger& gpus;
     std::function<void()> news;  // the workers, or the participant, have something to do
   };
   // `open_files`: the limit of the workers.
@@ -59,6 +62,8 @@ class AgentWatch {
   void joined(const NodeIdentity& node);
   void dropped();
   void forget_store();
+  // The agent has an outcome, and may stay for long, as where its store serves other jobs.
+  void job_over();
   // It leaves the job, whose store may still be used.
   void leaves_store() { set_link(nullptr); }
   // Whether the event is nobody else's business.
@@ -92,6 +97,7 @@ class AgentWatch {
   OwnFacts facts_;
   JobTeller job_;
   UsageTeller usage_;
+  GpuWatch gpus_;
   StatusDoor door_;
   KeyDoor key_door_;
   JobWatchers watchers_;

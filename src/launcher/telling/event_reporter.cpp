@@ -273,6 +273,9 @@ void EventReporter::on_ended(const rendezvous::Assignment& place, const Worker& 
   event.read_kib = worker.usage.read_kib;
   event.written_kib = worker.usage.written_kib;
   event.switches = worker.usage.switches;
+  const GpuUse gpus = gpus_ != nullptr ? gpus_->of(place.round, worker.pid) : GpuUse();
+  event.gpu_peak_kib = gpus.peak_kib.value_or(-1);
+  event.gpu_percent = gpus.percent.value_or(-1);
   tell(std::move(event));
 }
 

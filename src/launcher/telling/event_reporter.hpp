@@ -11,6 +11,7 @@
 
 #include "drun/events/event.hpp"
 #include "launcher/backend/node_identity.hpp"
+#include "launcher/devices/gpu_ledger.hpp"
 #include "launcher/options/options.hpp"
 #include "launcher/signals/agent_signals.hpp"
 #include "launcher/telling/event_hooks.hpp"
@@ -32,6 +33,9 @@ class EventReporter final : public WorkerWatch {
   // The references must outlive this. `begun`: this agent has.
   EventReporter(asio::io_context& io, const Options& options, const std::string& host,
                 Clock::time_point begun = Clock::now());
+
+  // From here on what workers have had of GPUs is told; `gpus` must outlive this.
+  void tell_gpus(const GpuLedger& gpus) { gpus_ = &gpus; }
 
   // Empty unless there is a status page.
   [[nodiscard]] const EventMemory& memory() const { return memory_; }
@@ -67,6 +71,7 @@ class EventReporter final : public WorkerWatch {
 
   const Options& options_;
   const bool remembers_;
+  const GpuLedger* gpus_ = nullptr;
   EventMemory memory_;
   std::optional<EventLog> log_;
   std::optional<EventHooks> hooks_;

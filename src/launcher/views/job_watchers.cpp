@@ -3,14 +3,14 @@
 namespace drun::launcher {
 
 JobWatchers::JobWatchers(asio::io_context& io, const Options& options, const std::string& host_name,
-                         const WorkerGroup& group, const EventMemory& events,
+                         const WorkerGroup& group, const GpuLedger& gpus, const EventMemory& events,
                          const std::function<status::AgentStatus()>& own,
                          const PageStacks::Take& stacks) {
   if (has_status_page(options)) page_.emplace(io, options, host_name, own, events, stacks);
   // Agents of one machine have one file.
   if (!options.metrics_file.empty() && options.local_node <= 0)
     file_.emplace(io, options.metrics_file, options.run_id, own);
-  if (options.summary) summary_.emplace(io, options.run_id, host_name, group);
+  if (options.summary) summary_.emplace(io, options.run_id, host_name, group, gpus);
 }
 
 void JobWatchers::open() {

@@ -8,6 +8,7 @@
 
 #include <asio/io_context.hpp>
 
+#include "launcher/devices/gpu_ledger.hpp"
 #include "launcher/job_stacks/page_stacks.hpp"
 #include "launcher/options/options.hpp"
 #include "launcher/telling/event_memory.hpp"
@@ -26,7 +27,7 @@ class JobWatchers {
   // The references must outlive this; `own` and `stacks` are called from the loop, not before
   // open().
   JobWatchers(asio::io_context& io, const Options& options, const std::string& host_name,
-              const WorkerGroup& group, const EventMemory& events,
+              const WorkerGroup& group, const GpuLedger& gpus, const EventMemory& events,
               const std::function<status::AgentStatus()>& own, const PageStacks::Take& stacks);
 
   void open();

@@ -16,11 +16,12 @@ using Clock = std::chrono::steady_clock;
 
 // The key needs no more than to be nobody else's: who wrote it stands in the document.
 UsageSummary::UsageSummary(asio::io_context& io, const std::string& run_id, std::string host,
-                           const WorkerGroup& group)
+                           const WorkerGroup& group, const GpuLedger& gpus)
     : prefix_(rendezvous::Keys(run_id).prefix + std::string(jobs::kUsageKeys)),
       own_key_(prefix_ + random_name(16)),
       host_(std::move(host)),
       group_(group),
+      gpus_(gpus),
       timer_(io, [this] { finish(); }) {}
 
 void UsageSummary::set_link(rendezvous::KeyValue* link) {
@@ -50,7 +51,8 @@ void UsageSummary::write_own() {
   jobs::NodeUsage usage{place.round, place.group_rank, host_, {}};
   for (const auto& [id, worker] : group_.workers())
     if (worker.pid != 0 && worker.usage != process::Usage())  // else nobody could tell
-      usage.ranks.push_back(usage_of_rank(place.first_rank + worker.local_rank, worker.usage));
+      usage.ranks.push_back(usage_of_rank(place.first_rank + worker.local_rank, worker.usage,
+                                          gpus_.of(place.round, worker.pid)));
   rendezvous::Transaction transaction;
   transaction.writes.push_back({own_key_, encode(usage), true});
   link_->commit(kRequest, std::move(transaction));

@@ -14,6 +14,7 @@
 
 #include "base/deadline_timer.hpp"
 #include "jobs/usage.hpp"
+#include "launcher/devices/gpu_ledger.hpp"
 #include "launcher/workers/worker_group.hpp"
 #include "rendezvous/key_value.hpp"
 
@@ -27,9 +28,9 @@ class UsageSummary {
   // How long the end waits for other nodes. One that was lost tells nothing.
   static constexpr std::chrono::milliseconds kLimit{5'000};
 
-  // `group` must outlive this.
+  // `group` and `gpus` must outlive this.
   UsageSummary(asio::io_context& io, const std::string& run_id, std::string host,
-               const WorkerGroup& group);
+               const WorkerGroup& group, const GpuLedger& gpus);
   UsageSummary(const UsageSummary&) = delete;
   UsageSummary& operator=(const UsageSummary&) = delete;
 
@@ -58,6 +59,7 @@ class UsageSummary {
   const std::string own_key_;
   const std::string host_;
   const WorkerGroup& group_;
+  const GpuLedger& gpus_;
   DeadlineTimer timer_;
   rendezvous::KeyValue* link_ = nullptr;
   bool watching_ = false;

@@ -16,21 +16,22 @@ namespace {
 struct Running {
   int rank = 0;
   pid_t pid = 0;
+  GpuUse gpus;
 };
 
 // Those that still run; one that ends meanwhile is left out.
 std::string with_running(jobs::NodeUsage usage, const std::vector<Running>& running) {
   for (const Running& each : running)
     if (const auto used = process::usage_with_descendants(each.pid))
-      usage.ranks.push_back(usage_of_rank(each.rank, *used));
+      usage.ranks.push_back(usage_of_rank(each.rank, *used, each.gpus));
   return encode(usage);
 }
 
 }  // namespace
 
 UsageTeller::UsageTeller(asio::io_context& io, std::string host,
-                         std::function<const WorkerGroup&()> group)
-    : io_(io), host_(std::move(host)), group_(std::move(group)) {}
+                         std::function<const WorkerGroup&()> group, const GpuLedger& gpus)
+    : io_(io), host_(std::move(host)), group_(std::move(group)), gpus_(gpus) {}
 
 void UsageTeller::ask(Say say) {
   const WorkerGroup& group = group_();
@@ -41,10 +42,11 @@ void UsageTeller::ask(Say say) {
     usage = {place.round, place.group_rank, host_, {}};
     for (const auto& [id, worker] : group.workers()) {
       const int rank = place.first_rank + worker.local_rank;
+      const GpuUse gpus = gpus_.of(place.round, worker.pid);
       if (worker.stage == Worker::Stage::Running)
-        running.push_back({rank, worker.pid});
+        running.push_back({rank, worker.pid, gpus});
       else if (worker.pid != 0 && worker.usage != process::Usage())  // else nobody could tell
-        usage.ranks.push_back(usage_of_rank(rank, worker.usage));
+        usage.ranks.push_back(usage_of_rank(rank, worker.usage, gpus));
     }
   }
   if (!thread_) thread_.emplace(io_, [] {});

@@ -8,6 +8,7 @@
 #include <asio/io_context.hpp>
 
 #include "base/file_desk.hpp"
+#include "launcher/devices/gpu_ledger.hpp"
 #include "launcher/workers/worker_group.hpp"
 
 namespace drun::launcher {
@@ -18,8 +19,10 @@ class UsageTeller {
   // Called from the loop, once, later, unless cancel() forgets it.
   using Say = std::function<void(const std::string& text)>;
 
-  // `host`: this node's name. What `group` gives is looked at from inside ask().
-  UsageTeller(asio::io_context& io, std::string host, std::function<const WorkerGroup&()> group);
+  // `host`: this node's name. What `group` gives is looked at from inside ask(). `gpus` must
+  // outlive this.
+  UsageTeller(asio::io_context& io, std::string host, std::function<const WorkerGroup&()> group,
+              const GpuLedger& gpus);
 
   // A jobs::NodeUsage, encoded; empty: this node has no place in a round.
   void ask(Say say);
@@ -30,6 +33,7 @@ class UsageTeller {
   asio::io_context& io_;
   const std::string host_;
   const std::function<const WorkerGroup&()> group_;
+  const GpuLedger& gpus_;
   std::optional<FileDesk> thread_;
 };
 

@@ -39,6 +39,37 @@ TEST(UsageTest, WhatOneNodeTellsAnotherReads) {
     EXPECT_FALSE(decode_usage(wrong)) << wrong;
 }
 
+TEST(UsageTest, WhatIsKnownOfGpusStandsBesideTheRest) {
+  NodeUsage usage{1, 0, "h", {{0, 1, 2, 3, 4, 5}, {1, 1, 2, 3, 4, 5}, {2, 1, 2, 3, 4, 5}}};
+  usage.ranks[1].gpu_peak_kib = 4'096;
+  usage.ranks[2].gpu_peak_kib = 0;
+  usage.ranks[2].gpu_percent = 30;
+  EXPECT_EQ(encode(usage),
+            R"({"round":1,"group_rank":0,"host":"h","ranks":[[0,1,2,3,4,5],[1,1,2,3,4,5],)"
+            R"([2,1,2,3,4,5]],"gpus":[[-1,-1],[4096,-1],[0,30]]})");
+  EXPECT_EQ(decode_usage(encode(usage)).value(), usage);
+  const std::string before =
+      R"({"round":1,"group_rank":0,"host":"h","ranks":[[0,1,2,3,4,5]],"gpus":)";
+  EXPECT_TRUE(decode_usage(before + "[[1,2]]}"));
+  for (const char* wrong :
+       {"7", "[]", "[[1]]", "[[1,2],[1,2]]", "[[-2,1]]", "[[1,\"2\"]]", "[[1,null]]"})
+    EXPECT_FALSE(decode_usage(before + wrong + "}")) << wrong;
+}
+
+TEST(UsageTest, RanksOnGpusHaveRowsOfTheirOwn) {
+  NodeUsage node{1, 0, "h", {{0}, {1}, {2}, {3}}};
+  for (const std::size_t rank : {0U, 1U, 3U}) {
+    node.ranks[rank].gpu_peak_kib = 20 * 1'024 * 1'024;
+    node.ranks[rank].gpu_percent = 90;
+  }
+  node.ranks[3].gpu_percent = 45;
+  const auto lines = usage_table({node}, 4);
+  EXPECT_THAT(std::vector(lines.end() - 3, lines.end()),
+              ElementsAre("  GPU memory          20.0 GiB  20.0 GiB (rank 0)  20.0 GiB (rank 3)",
+                          "  GPU use             90%       45% (rank 3)       90% (rank 1)",
+                          "  rank 3 used 0.5 times the median's GPU use: 45%, not 90%"));
+}
+
 TEST(UsageTest, ATableHasTheMedianAndTheEnds) {
   EXPECT_THAT(
       usage_table(alike(), 8),

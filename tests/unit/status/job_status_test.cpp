@@ -80,6 +80,16 @@ TEST(JobStatusTest, IsReadAsItIsWritten) {
   }
 }
 
+TEST(JobStatusTest, WhatIsKnownOfGpusIsToldAndRead) {
+  JobStatus job = full();
+  EXPECT_THAT(to_json(job), Not(HasSubstr("gpu")));
+  job.usage.front().gpu_peak_kib = 4'096;
+  EXPECT_THAT(to_json(job), HasSubstr(R"("switches":1830,"gpu_peak_kib":4096}],)"));
+  job.usage.front().gpu_percent = 0;
+  EXPECT_THAT(to_json(job), HasSubstr(R"(,"gpu_peak_kib":4096,"gpu_percent":0}],)"));
+  EXPECT_EQ(parse_job_status(to_json(job)).value(), job);
+}
+
 TEST(JobStatusTest, WhatIsNotSoIsLeftOut) {
   const std::string line = to_json(JobStatus());
   for (const char* member : {"steps", "behind", "collective", "usage", "outcome"})

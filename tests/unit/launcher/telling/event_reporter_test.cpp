@@ -344,7 +344,9 @@ TEST_F(EventReporterTest, AWorkerIsNamedByItsRanks) {
   reporter_.on_ended(second_node(), worker, false);
   worker.end.status.signal = SIGTERM;
   reporter_.on_ended(second_node(), worker, true);
-  const std::string used = " cpu_ms=70 peak_kib=80 read_kib=90 written_kib=100 switches=110";
+  const std::string used =
+      " cpu_ms=70 peak_kib=80 read_kib=90 written_kib=100 switches=110 gpu_peak_kib=-1 "
+      "gpu_percent=-1";
   EXPECT_THAT(
       told(),
       ElementsAre("worker_started global_rank=3 local_rank=1 pid=4711 role=default",
@@ -359,6 +361,18 @@ TEST_F(EventReporterTest, AWorkerIsNamedByItsRanks) {
                   "global_rank=3 local_rank=1 pid=4711 role=default state=TERMINATED signal=15 "
                   "raw_error=its cause" +
                       used));
+}
+
+TEST_F(EventReporterTest, OfAWorkerOnGpusItIsToldWhatItHad) {
+  GpuLedger gpus;
+  gpus.note(4, {true, {{4711, 4'096, 30}}});
+  reporter_.tell_gpus(gpus);
+  reporter_.on_ended(second_node(), ended_worker(0, 0), false);
+  EXPECT_THAT(told(), ElementsAre(testing::HasSubstr(" gpu_peak_kib=4096 gpu_percent=30")));
+  auto next = second_node();
+  next.round = 5;
+  reporter_.on_ended(next, ended_worker(0, 0), false);
+  EXPECT_THAT(told(), ElementsAre(testing::HasSubstr(" gpu_peak_kib=-1 gpu_percent=-1")));
 }
 
 TEST_F(EventReporterTest, AWorkerThatNeverBeganHasNoDuration) {

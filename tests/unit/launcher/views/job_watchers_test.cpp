@@ -33,6 +33,7 @@ class JobWatchersTest : public testing::Test {
             options_,
             "node7",
             rig_.group,
+            gpus_,
             events_,
             [this] { return own_; },
             [](const PageStacks::Done&) {}};
@@ -42,6 +43,7 @@ class JobWatchersTest : public testing::Test {
   asio::io_context io_{1};
   Options options_;
   test::GroupRig rig_;
+  GpuLedger gpus_;
   EventMemory events_;
   status::AgentStatus own_;
   RecordedKeyValue store_;

@@ -71,8 +71,9 @@ class UsageSummaryTest : public testing::Test {
   static constexpr process::Usage kUsed{70, 80, 90, 100, 110};
   asio::io_context io_{1};
   test::GroupRig rig_;
+  GpuLedger gpus_;
   RecordedKeyValue store_;
-  UsageSummary summary_{io_, "train", "node7", rig_.group};
+  UsageSummary summary_{io_, "train", "node7", rig_.group, gpus_};
   std::optional<Lines> lines_;
 };
 
@@ -86,6 +87,19 @@ TEST_F(UsageSummaryTest, ANodeTellsWhatItsWorkersHaveUsed) {
   EXPECT_THAT(take_own(), ElementsAre(expected));
   at_end();
   EXPECT_EQ(lines_, Lines());
+}
+
+TEST_F(UsageSummaryTest, AndWhatTheyHadOfGpusInThisRound) {
+  run(place_of(1, 2, 3));
+  gpus_.note(3, {true, {{102, 4'096, 30}}});
+  succeed();
+  const jobs::NodeUsage expected{
+      3, 1, "node7", {{2, 70, 80, 90, 100, 110}, {3, 70, 80, 90, 100, 110, 4'096, 30}}};
+  EXPECT_THAT(take_own(), ElementsAre(expected));
+  (void)rig_.stop();
+  run(place_of(1, 2, 4));
+  summary_.on_workers(rig_.stop());
+  EXPECT_THAT(take_own(), ElementsAre(testing::Field(&jobs::NodeUsage::ranks, IsEmpty())));
 }
 
 TEST_F(UsageSummaryTest, AStoppedRoundIsToldOfOnceAndSoIsTheNext) {

@@ -37,8 +37,9 @@ class UsageTellerTest : public testing::Test {
 
   asio::io_context io_{1};
   test::GroupRig rig_;
+  GpuLedger gpus_;
   std::vector<std::string> told_;
-  UsageTeller teller_{io_, "node7", [this]() -> const WorkerGroup& { return rig_.group; }};
+  UsageTeller teller_{io_, "node7", [this]() -> const WorkerGroup& { return rig_.group; }, gpus_};
 };
 
 TEST_F(UsageTellerTest, ANodeWithoutAPlaceHasNothingToTell) {
@@ -57,6 +58,18 @@ TEST_F(UsageTellerTest, WhatHasEndedIsToldAndWhatRuns) {
   EXPECT_EQ(usage->ranks[0], (jobs::RankUsage{2, 70, 80, 90, 100, 110}));
   EXPECT_EQ(usage->ranks[1].rank, 3);
   EXPECT_GT(usage->ranks[1].peak_kib, 0) << "this process runs";
+}
+
+TEST_F(UsageTellerTest, WhatTheyHaveOfGpusIsToldAsFarAsItIsKnown) {
+  rig_.start(place_of(1, 2, 3), {kNobody, ::getpid()});
+  (void)rig_.end(0, 0, {70, 80, 90, 100, 110});
+  gpus_.note(3, {true, {{kNobody, 2'048, -1}, {::getpid(), 4'096, 30}}});
+  const auto usage = jobs::decode_usage(told());
+  ASSERT_TRUE(usage);
+  ASSERT_EQ(usage->ranks.size(), 2U);
+  EXPECT_EQ(usage->ranks[0], (jobs::RankUsage{2, 70, 80, 90, 100, 110, 2'048}));
+  EXPECT_EQ(usage->ranks[1].gpu_peak_kib, 4'096);
+  EXPECT_EQ(usage->ranks[1].gpu_percent, 30);
 }
 
 TEST_F(UsageTellerTest, OneThatEndsMeanwhileIsLeftOut) {
