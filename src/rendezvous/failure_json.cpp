@@ -88,6 +88,7 @@ Json to_json(const FailureSummary& f, const Room& room) {
                {"restartable", f.restartable},
                {"requeue", f.requeue},
                {"highest_code", f.highest_code}};
+  if (!f.why_no_restart.empty()) json["why_no_restart"] = clip(f.why_no_restart, room.text);
   if (!f.traceback.empty()) json["traceback"] = clip(f.traceback, room.text);
   if (!f.core_file.empty()) json["core_file"] = clip(f.core_file, room.text);
   if (!f.tail.empty()) json["tail"] = clip(f.tail, room.text);
@@ -131,6 +132,7 @@ void read(JsonReader& in, FailureSummary& f) {
     if (!nested.error().empty()) in.fail("clue: " + nested.error());
   }
   in.flag("restartable", f.restartable);
+  in.text("why_no_restart", f.why_no_restart, false);
   in.flag("requeue", f.requeue);
   in.integer("highest_code", f.highest_code, 0, 255, false);
   in.text("traceback", f.traceback, false);

@@ -218,6 +218,7 @@ struct FailureSummary {
   bool hung = false;                // it runs, and drun has found that it makes no more progress
   HangClue clue;                    // if it is hung
   bool restartable = true;          // false: the restart policy (--restart-on) forbids another try
+  std::string why_no_restart;       // "--restart-on does not list exit code 8", may be empty
   bool requeue = true;              // false: neither does another job help (--no-requeue-on)
   // Of all ranks that failed by themselves: the highest exit code (0: only this rank's counts), and
   // the lowest rank with its code (-1: only this rank's counts). A signal n is 128+n.

@@ -114,6 +114,8 @@ rendezvous::FailureSummary summarize(const FailedRound& round, const RemainsOf& 
   summary.uptime_ms = uptime_ms(worker);
   const bool for_good = worker.fault && worker.fault->for_good;
   summary.restartable = !for_good && may_restart(round.spec, worker.end);
+  if (!for_good && worker.end.spawn_error == 0)
+    summary.why_no_restart = why_no_restart(round.spec, worker.end);
   summary.requeue = may_requeue(round.spec, worker.end);
   summary.highest_code = summary.lowest_code = worker.end.status.shell_code();
   summary.lowest_rank = summary.rank;

@@ -6,6 +6,14 @@
 #include "base/exit_codes.hpp"
 
 namespace drun::launcher {
+namespace {
+
+// As the lists have it: a name, not a sentence.
+std::string how_it_ended(const process::ExitStatus& status) {
+  return status.signal != 0 ? process::signal_name(status.signal) : process::describe(status);
+}
+
+}  // namespace
 
 bool failed_by_itself(const process::ExitStatus& status, const process::ExitStatus& first,
                       int stop_signal) {
@@ -24,8 +32,15 @@ bool may_requeue(const RestartPolicy& policy, const WorkerEnd& failure) {
 bool may_restart(const RestartPolicy& policy, const WorkerEnd& failure) {
   const int error = failure.spawn_error;
   if (error != 0 && error != EAGAIN && error != ENOMEM) return false;
-  if (policy.no_restart_on.contains(failure.status) || !may_requeue(policy, failure)) return false;
-  return !policy.restart_on || policy.restart_on->contains(failure.status);
+  return may_requeue(policy, failure) && why_no_restart(policy, failure).empty();
+}
+
+std::string why_no_restart(const RestartPolicy& policy, const WorkerEnd& failure) {
+  if (policy.no_restart_on.contains(failure.status))
+    return "--no-restart-on lists " + how_it_ended(failure.status);
+  if (policy.restart_on && !policy.restart_on->contains(failure.status))
+    return "--restart-on does not list " + how_it_ended(failure.status);
+  return "";
 }
 
 void RoundFailures::on_end(process::WorkerId worker, const WorkerEnd& end,

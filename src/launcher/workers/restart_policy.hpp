@@ -5,6 +5,7 @@
 #include <chrono>
 #include <optional>
 #include <set>
+#include <string>
 
 #include "launcher/options/options.hpp"
 #include "launcher/process/exit_status.hpp"
@@ -22,6 +23,9 @@ namespace drun::launcher {
 // Whether another try may be made after this failure: --restart-on and --no-restart-on, and never
 // after a program that cannot be run: it cannot be run a moment later either.
 [[nodiscard]] bool may_restart(const RestartPolicy& policy, const WorkerEnd& failure);
+
+// Which of the user's lists forbids it, as in "--restart-on does not list exit code 8"; "": none.
+[[nodiscard]] std::string why_no_restart(const RestartPolicy& policy, const WorkerEnd& failure);
 
 // Whether another job may make one: not after --no-requeue-on.
 [[nodiscard]] bool may_requeue(const RestartPolicy& policy, const WorkerEnd& failure);

@@ -43,6 +43,7 @@ FailureSummary failure() {
   f.lowest_rank = 4;
   f.lowest_code = 9;
   f.restartable = false;
+  f.why_no_restart = "--restart-on does not list exit code 8";
   f.requeue = false;
   f.timed_out = true;
   f.hung = true;

@@ -1526,6 +1526,28 @@ TEST(StoppingTest, FailuresSpendTheBudgetAndLossesDoNot) {
   }
 }
 
+TEST(StoppingTest, AJobThatMayRestartSaysWhyItDoesNot) {
+  for (const int max_restarts : {0, 3}) {
+    auto s = config(2, 2);
+    s.max_restarts = max_restarts;
+    Board board = two_running(s);
+    auto d = board.document("b");
+    d.failed = board.state().round.number;
+    d.failure.emplace();
+    d.failure->exit_code = 8;
+    d.failure->restartable = false;
+    d.failure->why_no_restart = "--restart-on does not list exit code 8";
+    board.put("b", d);
+    board.settle();
+    board.left("a");
+    board.left("b");
+    const auto outcome = board.step().outcome;
+    ASSERT_TRUE(outcome);
+    const std::vector<std::string> notes{"not restarted: --restart-on does not list exit code 8"};
+    EXPECT_EQ(outcome->notes, max_restarts == 0 ? std::vector<std::string>() : notes);
+  }
+}
+
 // What kills a node and not only its worker, such as a pod that is out of memory, may come again in
 // every round.
 TEST(StoppingTest, NoMoreRoundsAreLostThanAllowed) {

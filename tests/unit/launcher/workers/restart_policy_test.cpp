@@ -98,6 +98,17 @@ TEST(RestartPolicyTest, TheUsersListsSayWhichFailuresAreWorthAnotherTry) {
   EXPECT_FALSE(may_restart(options, ended(code(2))));
 }
 
+TEST(RestartPolicyTest, TheListThatForbidsItIsNamed) {
+  Options options;
+  EXPECT_EQ(why_no_restart(options, ended(code(8))), "");
+  options.restart_on = codes({7});
+  EXPECT_EQ(why_no_restart(options, ended(code(7))), "");
+  EXPECT_EQ(why_no_restart(options, ended(code(8))), "--restart-on does not list exit code 8");
+  EXPECT_EQ(why_no_restart(options, ended(killed(SIGSEGV))), "--restart-on does not list SIGSEGV");
+  options.no_restart_on = codes({7});
+  EXPECT_EQ(why_no_restart(options, ended(code(7))), "--no-restart-on lists exit code 7");
+}
+
 TEST(RestartPolicyTest, WhatAnotherJobDoesNotHelpAgainstIsNotTriedAgainHere) {
   Options options;
   EXPECT_TRUE(may_requeue(options, ended(code(2))));
