@@ -214,13 +214,19 @@ std::string with_place(std::string waiting, const Config& config) {
 }
 
 std::string failure_text(const FailureSummary& failure) {
+  // drun's own, whatever the program: no rank is to blame.
+  if (failure.pid <= 0 && failure.signal == 0 && failure.exit_code == kDrunFailed)
+    return "drun" + (failure.host.empty() ? "" : " on " + failure.host) +
+           " could not start its workers: " + failure.cause;
   std::string text =
       "rank " + std::to_string(failure.rank) + " (local rank " + std::to_string(failure.local_rank);
   if (!failure.host.empty()) text += " on " + failure.host;
   if (failure.pid > 0) text += ", pid " + std::to_string(failure.pid);
   text += "): " + failure.cause;
-  if (failure.pid > 0) text += " after " + describe_duration(failure.uptime_ms);
-  return text;
+  if (failure.pid <= 0) return text;
+  // What the cause names may be a time, too.
+  if (failure.hung) return text + ", " + describe_duration(failure.uptime_ms) + " after its start";
+  return text + " after " + describe_duration(failure.uptime_ms);
 }
 
 std::string restart_text(int restart, int max_restarts, std::string_view failure) {

@@ -92,7 +92,7 @@ TEST(SpawningTest, TheLimitOfProcessesIsNamed) {
   launch.directory = directory.path();
   DrunProcess process(launch);
   const Finished finished = process.finish();
-  EXPECT_EQ(finished.code, 126) << finished.err;
+  EXPECT_EQ(finished.code, 125) << finished.err;
   EXPECT_THAT(finished.err, HasSubstr("fork: Resource temporarily unavailable"));
   EXPECT_THAT(finished.survivors, IsEmpty());
 }

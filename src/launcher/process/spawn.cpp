@@ -331,7 +331,7 @@ SpawnResult Spawner::spawn(SpawnPlan plan) {
   const pid_t pid = create_child(&context);
   if (pid < 0) {
     result.error = errno;
-    result.attempted = "fork";
+    result.attempted = kFork;
   } else if (context.failed != Step::None) {
     result.error = context.error;
     result.attempted = describe_failure(context);

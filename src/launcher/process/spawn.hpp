@@ -32,6 +32,9 @@ struct SpawnResult {
 [[nodiscard]] std::vector<std::string> exec_candidates(std::string_view program,
                                                        std::string_view path);
 
+// SpawnResult::attempted: no process could be made, whatever the program.
+inline constexpr const char* kFork = "fork";
+
 // Used if PATH is not set at all.
 inline constexpr std::string_view kDefaultPath = "/bin:/usr/bin";
 

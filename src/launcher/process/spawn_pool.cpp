@@ -46,7 +46,7 @@ void SpawnPool::spawn(Ticket ticket, SpawnPlan plan) {
   Result result;
   result.ticket = ticket;
   result.spawned.error = error;
-  result.spawned.attempted = "fork";  // for the user it is the same limit
+  result.spawned.attempted = kFork;  // for the user it is the same limit
   if (results_.empty()) ::eventfd_write(ready_.get(), 1);
   results_.push_back(std::move(result));
 }

@@ -143,12 +143,19 @@ std::string executable(const Program& program) {
 
 }  // namespace
 
-int exit_code_of_spawn_error(int error) {
-  return not_there(error) ? kNotFound : kCannotRun;
+LaunchError of_spawn(int error, const std::string& attempted) {
+  LaunchError result;
+  result.error = error;
+  result.attempted = attempted;
+  result.of_drun = attempted == process::kFork;
+  if (result.of_drun && error == EAGAIN)
+    result.advice = "; a limit on processes is reached: ulimit -u, or pids.max of a cgroup";
+  return result;
 }
 
 int LaunchError::exit_code() const {
-  return of_drun ? kDrunFailed : exit_code_of_spawn_error(error);
+  if (of_drun) return kDrunFailed;
+  return not_there(error) ? kNotFound : kCannotRun;
 }
 
 std::string LaunchError::text() const {

@@ -25,7 +25,8 @@ struct LaunchError {
   [[nodiscard]] std::string text() const;
 };
 
-[[nodiscard]] int exit_code_of_spawn_error(int error);
+// As process::SpawnFailed has it. That no process could be made is not the program's fault.
+[[nodiscard]] LaunchError of_spawn(int error, const std::string& attempted);
 
 // The file systems gave no answer. `opening`: the program was there.
 [[nodiscard]] LaunchError without_answer(const Error& error, bool opening);

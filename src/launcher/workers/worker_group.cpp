@@ -232,10 +232,10 @@ GroupNews WorkerGroup::on(const process::Spawned& spawned, Time now) {
 
 GroupNews WorkerGroup::on(const process::SpawnFailed& failed, Time now) {
   WorkerEnd end;
+  const LaunchError reason = of_spawn(failed.error, failed.attempted);
   end.spawn_error = failed.error;
-  end.status.code = exit_code_of_spawn_error(failed.error);
-  return on_end(failed.id, end,
-                failed.attempted + ": " + std::generic_category().message(failed.error), now);
+  end.status.code = reason.exit_code();
+  return on_end(failed.id, end, reason.text(), now);
 }
 
 GroupNews WorkerGroup::on(const process::Exited& exited, Time now) {

@@ -19,11 +19,31 @@ FailureSummary failure() {
 TEST(FailureTextTest, SaysWhoWhereHowAndWhen) {
   EXPECT_EQ(failure_text(failure()),
             "rank 3 (local rank 1 on gpu1, pid 4711): killed by SIGSEGV after 3 h 2 min");
+  FailureSummary hung = failure();
+  hung.hung = true;
+  hung.cause = "hangs: it waits in futex";
+  EXPECT_EQ(failure_text(hung),
+            "rank 3 (local rank 1 on gpu1, pid 4711): hangs: it waits in futex, 3 h 2 min after "
+            "its start");
   FailureSummary never_began = failure();
   never_began.pid = 0;
   never_began.host.clear();
   never_began.cause = "cannot exec x";
   EXPECT_EQ(failure_text(never_began), "rank 3 (local rank 1): cannot exec x");
+}
+
+TEST(FailureTextTest, NoRankIsToBlameForWhatDrunCannotDo) {
+  FailureSummary own;
+  own.exit_code = kDrunFailed;
+  own.cause = "create folder x: Read-only file system";
+  EXPECT_EQ(failure_text(own),
+            "drun could not start its workers: create folder x: Read-only file system");
+  own.host = "gpu1";
+  EXPECT_EQ(failure_text(own),
+            "drun on gpu1 could not start its workers: create folder x: Read-only file system");
+  own.pid = 4711;  // of a worker that ends with this code
+  own.cause = "exit code 125";
+  EXPECT_EQ(failure_text(own), "rank 0 (local rank 0 on gpu1, pid 4711): exit code 125 after 0 ms");
 }
 
 TEST(DurationTextTest, HasTenthsOfASecondIfThereAreSome) {

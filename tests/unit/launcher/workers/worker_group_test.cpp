@@ -12,6 +12,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "launcher/process/spawn.hpp"
 #include "support/fake_workers.hpp"
 #include "support/file_tree.hpp"
 
@@ -627,6 +628,19 @@ TEST(WorkerGroupTest, OutputThatCannotBeOpenedIsAFailureThatNoRestartMends) {
   EXPECT_EQ(news.failure->exit_code, 125);
   EXPECT_TRUE(news.failure->others.empty());
   EXPECT_FALSE(news.failure->restartable);
+}
+
+TEST(WorkerGroupTest, AProcessThatCannotBeMadeIsDrunsFailureAndNotThePrograms) {
+  Rig rig;
+  rig.group.start(second_node(), rig.now);
+  (void)rig.feed({spawned(kFirst), process::SpawnFailed{kSecond, EAGAIN, process::kFork}});
+  const GroupNews news = rig.feed({exited(kFirst, 0, SIGTERM)});
+  ASSERT_TRUE(news.failure);
+  EXPECT_EQ(news.failure->exit_code, 125);
+  EXPECT_EQ(news.failure->cause,
+            "fork: Resource temporarily unavailable; a limit on processes is reached: ulimit -u, "
+            "or pids.max of a cgroup");
+  EXPECT_TRUE(news.failure->restartable);
 }
 
 TEST(WorkerGroupTest, APipeThatCannotBeMadeIsToldOnce) {
