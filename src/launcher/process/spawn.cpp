@@ -1,5 +1,6 @@
 #include "launcher/process/spawn.hpp"
 
+#include <elf.h>
 #include <fcntl.h>
 #include <linux/sched.h>
 #include <sched.h>
@@ -165,21 +166,68 @@ __attribute__((no_sanitize("address", "undefined"))) int child_main(void* argume
   return 127;
 }
 
-// What the kernel takes for the interpreter of a script: the first word after "#!"; empty if it is
-// no script. A line that ends as on Windows has a carriage return in it.
-std::string interpreter_of(const char* path) {
+// The first bytes of a file; empty if it cannot be read.
+std::string beginning_of(const char* path) {
   const int file = ::open(path, O_RDONLY | O_CLOEXEC);
   if (file < 0) return "";
   char head[kInterpreterProbe];
   const ssize_t n = ::read(file, head, sizeof head);
   ::close(file);
-  std::string_view text(head, n < 0 ? 0 : static_cast<std::size_t>(n));
+  return {head, n < 0 ? 0 : static_cast<std::size_t>(n)};
+}
+
+// Of an ELF file; -1: it is none.
+int machine_of(const std::string& head) {
+  constexpr std::size_t kAt = offsetof(Elf64_Ehdr, e_machine);  // as in one of 32 bits
+  if (!head.starts_with(std::string_view(ELFMAG, SELFMAG)) || head.size() < kAt + 2) return -1;
+  const auto byte = [&](std::size_t at) { return static_cast<unsigned char>(head[at]); };
+  const bool big = byte(EI_DATA) == ELFDATA2MSB;
+  return byte(kAt + (big ? 0 : 1)) << 8 | byte(kAt + (big ? 1 : 0));
+}
+
+std::string machine_name(int machine) {
+  switch (machine) {
+    case EM_X86_64:
+      return "x86-64";
+    case EM_386:
+      return "x86 of 32 bits";
+    case EM_AARCH64:
+      return "arm64";
+    case EM_ARM:
+      return "ARM of 32 bits";
+    case EM_PPC64:
+      return "POWER";
+    case EM_RISCV:
+      return "RISC-V";
+    case EM_S390:
+      return "s390x";
+    default:
+      return "a machine of number " + std::to_string(machine);
+  }
+}
+
+// Why the kernel does not take a file for a program. What may be a script has gone to /bin/sh.
+std::string why_no_program(const char* path) {
+  const int machine = machine_of(beginning_of(path));
+  if (machine < 0) return " (it is neither a program nor a script)";
+  const int own = machine_of(beginning_of("/proc/self/exe"));
+  if (machine == own) return "";
+  return " (it is a program for " + machine_name(machine) + ", this machine is " +
+         machine_name(own) + ")";
+}
+
+// What the kernel takes for the interpreter of a script: the first word after "#!"; empty if it is
+// no script. A line that ends as on Windows has a carriage return in it.
+std::string interpreter_of(const char* path) {
+  const std::string head = beginning_of(path);
+  std::string_view text = head;
   if (!text.starts_with("#!")) return "";
   text.remove_prefix(std::min(text.find_first_not_of(" \t", 2), text.size()));
   text = text.substr(0, text.find_first_of(std::string_view(" \t\n\0", 4)));
   const bool returned = text.ends_with('\r');
   if (returned) text.remove_suffix(1);
-  return " '" + printable(text) + (returned ? "\\r'" : "'");
+  return " '" + printable(text) +
+         (returned ? "\\r': the script has DOS line ends, dos2unix mends it" : "'");
 }
 
 std::string describe_failure(const ChildContext& context) {
@@ -193,6 +241,7 @@ std::string describe_failure(const ChildContext& context) {
       break;
   }
   const char* const path = context.path != nullptr ? context.path : plan.argv[0];
+  if (context.error == ENOEXEC) return "exec " + as_name(path) + why_no_program(path);
   return "exec " + as_name(path) +
          (context.interpreter_missing ? " (its interpreter" + interpreter_of(path) + ")" : "");
 }

@@ -244,6 +244,16 @@ TEST(SpawnTest, SaysWhatCannotBeRunAndWhy) {
                                                         "ELF\0\0\0",
                                                         7),
                                             0755);
+  const std::string mainframe(
+      "\x7f"
+      "ELF\2\2\1\0\0\0\0\0\0\0\0\0\0\2\0\x16",
+      20);
+  const std::string foreign = directory.file("foreign", mainframe, 0755);
+#if defined(__aarch64__)
+  const std::string own = "arm64";
+#else
+  const std::string own = "x86-64";
+#endif
   const struct {
     std::vector<std::string> argv;
     int error;
@@ -257,8 +267,14 @@ TEST(SpawnTest, SaysWhatCannotBeRunAndWhy) {
       {{directory.path}, EACCES, "exec " + directory.path},
       {{plain + "/x"}, ENOTDIR, "exec " + plain + "/x"},
       {{lost}, ENOENT, "exec " + lost + " (its interpreter '/no/such/interpreter')"},
-      {{windows}, ENOENT, "exec " + windows + " (its interpreter '/bin/sh\\r')"},
-      {{binary}, ENOEXEC, "exec " + binary},
+      {{windows},
+       ENOENT,
+       "exec " + windows +
+           " (its interpreter '/bin/sh\\r': the script has DOS line ends, dos2unix mends it)"},
+      {{binary}, ENOEXEC, "exec " + binary + " (it is neither a program nor a script)"},
+      {{foreign},
+       ENOEXEC,
+       "exec " + foreign + " (it is a program for s390x, this machine is " + own + ")"},
       {{"true", std::string(200'000, 'x')}, E2BIG, "exec /bin/true"},  // one string: 128 KiB
       {{}, EINVAL, "start a worker without a program"},
   };
