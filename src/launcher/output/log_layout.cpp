@@ -102,7 +102,12 @@ std::string heartbeat_file(std::string_view error_file) {
 RunFiles::RunFiles(std::string log_dir, std::string run_id, std::vector<std::string> temporary)
     : log_dir_(std::move(log_dir)), run_id_(std::move(run_id)), temporary_(std::move(temporary)) {
   // Workers may change their directory.
-  if (!log_dir_.empty()) log_dir_ = std::filesystem::absolute(log_dir_).lexically_normal();
+  if (!log_dir_.empty()) {
+    std::error_code gone;
+    log_dir_ = std::filesystem::absolute(log_dir_, gone).lexically_normal();
+    if (gone)
+      throw std::system_error(gone, "--log-dir: the current folder does not exist any more");
+  }
   while (log_dir_.size() > 1 && log_dir_.back() == '/')
     log_dir_.pop_back();
 }

@@ -142,6 +142,22 @@ TEST_F(RunFilesTest, HasTorchrunsLayout) {
   EXPECT_EQ(fs::canonical(path("logs/here/latest")), fs::canonical(files.run_folder()));
 }
 
+// A relative path has no beginning then.
+TEST_F(RunFilesTest, AWorkingDirectoryThatIsGoneIsNamed) {
+  const fs::path before = fs::current_path();
+  fs::create_directory(path("gone"));
+  fs::current_path(path("gone"));
+  fs::remove(path("gone"));
+  std::string said;
+  try {
+    const RunFiles files("logs", "job", {folder_});
+  } catch (const std::system_error& error) {
+    said = error.what();
+  }
+  fs::current_path(before);
+  EXPECT_THAT(said, HasSubstr("--log-dir: the current folder does not exist any more"));
+}
+
 TEST_F(RunFilesTest, APrivateFolderIsWhereOneCanBeMade) {
   std::string folder;
   {
