@@ -108,10 +108,34 @@ std::string likely_file(const std::string& path, const char* before = "") {
   return "; did you mean " + as_name(before + folder + meant) + "?";
 }
 
+// Pasted from a document that has made a dash of two hyphens: an en dash, an em dash, a minus.
+bool has_typeset_dash(const std::string& word) {
+  for (const char* dash : {"\xE2\x80\x90", "\xE2\x80\x91", "\xE2\x80\x92", "\xE2\x80\x93",
+                           "\xE2\x80\x94", "\xE2\x80\x95", "\xE2\x88\x92"})
+    if (word.starts_with(dash)) return true;
+  return false;
+}
+
+// "LR=1", as a shell has it before a program.
+bool is_variable(const std::string& word) {
+  const auto name = word.substr(0, word.find('='));
+  return name.size() < word.size() && !name.empty() && (name[0] < '0' || name[0] > '9') &&
+         std::all_of(name.begin(), name.end(), [](char c) {
+           return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
+                  c == '_';
+         });
+}
+
 // What to do about it. A user who gives a name without a slash for a file of the working directory
 // forgot the "./".
 std::string advice_about(const Program& program, const std::string& path, int error) {
   if (program.python) return "; PYTHON_EXEC names another interpreter";
+  if (not_there(error) && has_typeset_dash(path))
+    return "; it begins with a typeset dash: a flag begins with hyphens";
+  if (not_there(error) && is_variable(path)) {
+    const std::string next = program.command.size() > 1 ? program.command[1] : "PROGRAM";
+    return "; to set a variable for the workers: drun env " + as_name(path) + " " + as_name(next);
+  }
   if (not_there(error) && path.find(' ') != std::string::npos)
     return "; program and arguments are separate words";
   if (path.find('/') == std::string::npos && not_there(error))

@@ -178,6 +178,21 @@ TEST(PreflightTest, ACommandLineInOneWordIsExplained) {
             "127 exec 'echo\\n': No such file or directory in PATH");
 }
 
+TEST(PreflightTest, AVariableBeforeTheProgramIsExplained) {
+  EXPECT_EQ(trouble_with("LR=1", "/bin"),
+            "127 exec LR=1: No such file or directory; to set a variable for the workers: drun env "
+            "LR=1 PROGRAM");
+  EXPECT_EQ(trouble_with("1=1", "/bin"), "127 exec 1=1: No such file or directory in PATH");
+}
+
+TEST(PreflightTest, ADashThatIsNoHyphenIsExplained) {
+  const std::string dash = "\xE2\x80\x94";
+  EXPECT_EQ(trouble_with(dash + "nproc", "/bin"),
+            "127 exec " + dash +
+                "nproc: No such file or directory; it begins with a typeset dash: a flag begins "
+                "with hyphens");
+}
+
 TEST(PreflightTest, APythonProgramWithoutAnExtensionIsShownTheFlagForIt) {
   const TempDir directory;
   const std::string denied = ": Permission denied";
