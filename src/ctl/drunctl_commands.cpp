@@ -10,7 +10,6 @@
 #include "base/log.hpp"
 #include "base/printable.hpp"
 #include "cli/usage_error.hpp"
-#include "ctl/command.hpp"
 #include "ctl/drunctl.hpp"
 #include "ctl/drunctl_doctor.hpp"
 #include "ctl/drunctl_health.hpp"
@@ -21,6 +20,7 @@
 #include "ctl/job_key.hpp"
 #include "ctl/key_commands.hpp"
 #include "ctl/listings.hpp"
+#include "ctl/running_command.hpp"
 #include "drun/store/errors.hpp"
 #include "hang/heartbeat_file.hpp"
 #include "rendezvous/keys.hpp"
@@ -31,7 +31,7 @@ namespace {
 namespace control = store::control;
 using store::Errc;
 
-int ping(const Command& command) {
+int ping(const RunningCommand& command) {
   auto client = command.connect_there();
   if (!client) return unreachable(client.error());
   const auto start = Clock::now();
@@ -46,7 +46,7 @@ int ping(const Command& command) {
   return kOk;
 }
 
-int stats(const Command& command) {
+int stats(const RunningCommand& command) {
   auto query = command.connect_control_there();
   if (!query) return unreachable(query.error());
   const auto request = query->send(control::Stats{}, command.deadline());
@@ -59,7 +59,7 @@ int stats(const Command& command) {
   return kOk;
 }
 
-int jobs(const Command& command) {
+int jobs(const RunningCommand& command) {
   auto query = command.connect_control();
   if (!query) return unreachable(query.error());
   const auto found = read_documents(*query, std::string(rendezvous::kAllJobs), command.deadline());
@@ -68,7 +68,7 @@ int jobs(const Command& command) {
   return kOk;
 }
 
-int delete_ended_job(const Command& command) {
+int delete_ended_job(const RunningCommand& command) {
   auto query = command.connect_control();
   if (!query) return unreachable(query.error());
   const auto deletion = delete_job(*query, command.word(0), command.deadline());
@@ -81,35 +81,35 @@ int delete_ended_job(const Command& command) {
 
 constexpr std::chrono::milliseconds kHealthTimeout{5'000};
 
-int health_of_host(const Command& command) {
+int health_of_host(const RunningCommand& command) {
   const CtlOptions& options = command.options();
   return health(options, command.start() + options.timeout.value_or(kHealthTimeout));
 }
 
-int status_of_jobs(const Command& command) {
+int status_of_jobs(const RunningCommand& command) {
   return status(command.options(), command.deadline());
 }
 
 constexpr std::chrono::milliseconds kDoctorTimeout{120'000};
 
-int doctor_of_nodes(const Command& command) {
+int doctor_of_nodes(const RunningCommand& command) {
   const CtlOptions& options = command.options();
   return doctor(options, command.start() + options.timeout.value_or(kDoctorTimeout));
 }
 
-int print_page_key(const Command& command) {
+int print_page_key(const RunningCommand& command) {
   return page_key(command.options(), command.deadline());
 }
 
-int stacks_of_jobs(const Command& command) {
+int stacks_of_jobs(const RunningCommand& command) {
   return stacks(command.options(), command.deadline());
 }
 
-int timeline_of_files(const Command& command) {
+int timeline_of_files(const RunningCommand& command) {
   return draw_timeline(command.options());
 }
 
-int heartbeat(const Command& command) {
+int heartbeat(const RunningCommand& command) {
   const std::string& file = command.options().heartbeat_file;
   const std::string text = command.words().empty() ? "" : command.word(0);
   if (!text.empty() && text != hang::kLastHeartbeat) (void)command.number(0);
@@ -129,7 +129,7 @@ int heartbeat(const Command& command) {
 struct Verb {
   std::size_t fewest;
   std::size_t most;
-  int (*run)(const Command&);
+  int (*run)(const RunningCommand&);
 };
 
 constexpr std::size_t kAny = SIZE_MAX;
@@ -179,11 +179,12 @@ int run(const CtlOptions& options) {
   }
   if (!options.endpoint_given || !asks_a_store(options) || options.tls != nullptr ||
       !options.token_file.empty())
-    return verb->second.run(Command(options));
+    return verb->second.run(RunningCommand(options));
   CtlOptions own = options;
-  const auto limit = std::chrono::steady_clock::now() + options.timeout.value_or(Command::kDefaultTimeout);
+  const auto limit =
+      std::chrono::steady_clock::now() + options.timeout.value_or(RunningCommand::kDefaultTimeout);
   own.tls = made_key_at(options.endpoint, limit);
-  return verb->second.run(Command(own));
+  return verb->second.run(RunningCommand(own));
 }
 
 }  // namespace drun::ctl

@@ -33,7 +33,7 @@ std::string read_all(std::istream& in, const std::string& name) {
   return bytes;
 }
 
-std::string value_argument(const Command& command) {
+std::string value_argument(const RunningCommand& command) {
   const CtlOptions& options = command.options();
   if (options.file.has_value() == (command.words().size() == 2)) {
     throw cli::UsageError("set needs a key and a value: set KEY VALUE, or set KEY --file FILE");
@@ -59,7 +59,7 @@ std::string value_argument(const Command& command) {
 }
 
 // Prints a value: its bytes, or an object with its key.
-void print_value(const Command& command, const std::string& value) {
+void print_value(const RunningCommand& command, const std::string& value) {
   print(command.options().json ? json_object({{"key", command.word(0)}, {"value", value}})
                                : shown(value));
 }
@@ -73,7 +73,7 @@ void say_hidden(std::size_t count) {
 
 }  // namespace
 
-int get(const Command& command) {
+int get(const RunningCommand& command) {
   auto client = command.connect();
   if (!client) return unreachable(client.error());
   if (command.options().wait) {
@@ -92,7 +92,7 @@ int get(const Command& command) {
   return kOk;
 }
 
-int set(const Command& command) {
+int set(const RunningCommand& command) {
   const std::string value = value_argument(command);
   auto client = command.connect();
   if (!client) return unreachable(client.error());
@@ -104,7 +104,7 @@ int set(const Command& command) {
   return there ? kOk : failed(there.error());
 }
 
-int add(const Command& command) {
+int add(const RunningCommand& command) {
   const long long amount = command.words().size() > 1 ? command.number(1) : 1;
   auto client = command.connect();
   if (!client) return unreachable(client.error());
@@ -115,7 +115,7 @@ int add(const Command& command) {
   return kOk;
 }
 
-int compare_set(const Command& command) {
+int compare_set(const RunningCommand& command) {
   const std::string& expected = command.word(1);
   const std::string& desired = command.word(2);
   auto client = command.connect();
@@ -135,7 +135,7 @@ int compare_set(const Command& command) {
   return *held == desired ? kOk : kNo;
 }
 
-int check(const Command& command) {
+int check(const RunningCommand& command) {
   auto client = command.connect();
   if (!client) return unreachable(client.error());
   const auto there = client->check(command.words(), command.left());
@@ -143,14 +143,14 @@ int check(const Command& command) {
   return *there ? kOk : kNo;
 }
 
-int wait(const Command& command) {
+int wait(const RunningCommand& command) {
   auto client = command.connect();
   if (!client) return unreachable(client.error());
   const Status there = client->wait(command.words(), command.left());
   return there ? kOk : failed(there.error());
 }
 
-int barrier(const Command& command) {
+int barrier(const RunningCommand& command) {
   const long long callers = command.number(1);
   if (callers < 1) throw cli::UsageError("barrier: N is the number of those that meet, at least 1");
   auto client = command.connect();
@@ -159,7 +159,7 @@ int barrier(const Command& command) {
   return passed ? kOk : failed(passed.error());
 }
 
-int delete_key(const Command& command) {
+int delete_key(const RunningCommand& command) {
   auto client = command.connect();
   if (!client) return unreachable(client.error());
   const auto deleted = client->delete_key(command.word(0), command.left());
@@ -167,7 +167,7 @@ int delete_key(const Command& command) {
   return *deleted ? kOk : kNo;
 }
 
-int keys(const Command& command) {
+int keys(const RunningCommand& command) {
   auto client = command.connect_raw();
   if (!client) return unreachable(client.error());
   const auto found = client->list_keys(command.left());
@@ -187,7 +187,7 @@ int keys(const Command& command) {
   return kOk;
 }
 
-int watch(const Command& command) {
+int watch(const RunningCommand& command) {
   auto query = command.connect_control();
   if (!query) return unreachable(query.error());
   const std::string prefix = command.key_prefix();

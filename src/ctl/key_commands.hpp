@@ -2,19 +2,19 @@
 // cli::UsageError.
 #pragma once
 
-#include "ctl/command.hpp"
+#include "ctl/running_command.hpp"
 
 namespace drun::ctl {
 
-int get(const Command& command);
-int set(const Command& command);
-int add(const Command& command);
-int compare_set(const Command& command);
-int check(const Command& command);
-int wait(const Command& command);
-int barrier(const Command& command);
-int delete_key(const Command& command);
-int keys(const Command& command);
-int watch(const Command& command);
+int get(const RunningCommand& command);
+int set(const RunningCommand& command);
+int add(const RunningCommand& command);
+int compare_set(const RunningCommand& command);
+int check(const RunningCommand& command);
+int wait(const RunningCommand& command);
+int barrier(const RunningCommand& command);
+int delete_key(const RunningCommand& command);
+int keys(const RunningCommand& command);
+int watch(const RunningCommand& command);
 
 }  // namespace drun::ctl

@@ -1,4 +1,4 @@
-#include "ctl/command.hpp"
+#include "ctl/running_command.hpp"
 
 #include "cli/values.hpp"
 #include "drun/store/errors.hpp"
@@ -8,41 +8,42 @@ namespace drun::ctl {
 using store::Client;
 using store::ControlQuery;
 
-long long Command::number(std::size_t index) const {
+long long RunningCommand::number(std::size_t index) const {
   return cli::parse_integer<long long>({nullptr, cli::Source::Flag, options_.command, word(index)});
 }
 
-Endpoint Command::store() const {
+Endpoint RunningCommand::store() const {
   return followed(options_.endpoint, deadline(), options_.tls);
 }
 
-Result<Client> Command::connect() const {
+Result<Client> RunningCommand::connect() const {
   return connect(store(), options_.prefix, options_.raw);
 }
 
-Result<Client> Command::connect_raw() const {
+Result<Client> RunningCommand::connect_raw() const {
   return connect(store(), "", true);
 }
 
-Result<Client> Command::connect_there() const {
+Result<Client> RunningCommand::connect_there() const {
   return connect(options_.endpoint, "", true);
 }
 
-Result<ControlQuery> Command::connect_control() const {
+Result<ControlQuery> RunningCommand::connect_control() const {
   return ControlQuery::open(store(), deadline(), options_.retry, options_.tls);
 }
 
-Result<ControlQuery> Command::connect_control_there() const {
+Result<ControlQuery> RunningCommand::connect_control_there() const {
   return ControlQuery::open(options_.endpoint, deadline(), options_.retry, options_.tls);
 }
 
-std::string Command::key_prefix() const {
+std::string RunningCommand::key_prefix() const {
   std::string prefix = options_.raw ? "" : "/";
   if (!options_.prefix.empty()) prefix += options_.prefix + "/";
   return prefix;
 }
 
-Result<Client> Command::connect(const Endpoint& place, const std::string& prefix, bool raw) const {
+Result<Client> RunningCommand::connect(const Endpoint& place, const std::string& prefix,
+                                       bool raw) const {
   store::ClientOptions options;
   options.prefix = prefix;
   options.raw_keys = raw;

@@ -16,12 +16,12 @@
 
 namespace drun::ctl {
 
-class Command {
+class RunningCommand {
  public:
   static constexpr std::chrono::milliseconds kDefaultTimeout{30'000};
 
   // `options` must outlive this. Its time begins now.
-  explicit Command(const CtlOptions& options)
+  explicit RunningCommand(const CtlOptions& options)
       : options_(options),
         start_(Clock::now()),
         limit_(options.timeout.value_or(kDefaultTimeout)) {}
