@@ -89,7 +89,7 @@ std::optional<EtcdFsm::Member> EtcdFsm::member() const {
   return Member{connection_, endpoint_};
 }
 
-std::vector<Call> EtcdFsm::take_calls() {
+std::vector<EtcdCall> EtcdFsm::take_calls() {
   return std::exchange(calls_, {});
 }
 
@@ -105,7 +105,7 @@ void EtcdFsm::answer(rendezvous::RequestId request, CommitOutcome outcome, std::
   events_.emplace_back(rendezvous::CommitResult{request, outcome, std::move(detail)});
 }
 
-void EtcdFsm::on_reply(std::uint64_t call, const Reply& reply, Time now) {
+void EtcdFsm::on_reply(std::uint64_t call, const EtcdReply& reply, Time now) {
   if (phase_ == Phase::Connecting) {
     if (call == step_call_) on_step(reply, now);
     return;
@@ -125,7 +125,7 @@ void EtcdFsm::on_reply(std::uint64_t call, const Reply& reply, Time now) {
 }
 
 // What gets in the way of every answer: none came, or not from etcd.
-bool EtcdFsm::usable(const Reply& reply, Time now) {
+bool EtcdFsm::usable(const EtcdReply& reply, Time now) {
   if (reply.status == 200) return true;
   // Tokens grow old: the next attempt asks for another one.
   if (reply.status != 0) token_.clear();
@@ -135,7 +135,7 @@ bool EtcdFsm::usable(const Reply& reply, Time now) {
   return false;
 }
 
-std::string EtcdFsm::causes(const Reply& reply) const {
+std::string EtcdFsm::causes(const EtcdReply& reply) const {
   if (reply.status == 0) return shown(reply.error);
   const auto refusal = read_refusal(reply.body);
   if (refusal) return "it says: " + refusal->text;

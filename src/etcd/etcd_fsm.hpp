@@ -36,7 +36,7 @@
 namespace drun::etcd {
 
 // One HTTP POST to the member at hand.
-struct Call {
+struct EtcdCall {
   std::uint64_t id = 0;
   std::string path;
   std::string body;
@@ -44,7 +44,7 @@ struct Call {
   bool once = false;     // to do it twice is not the same
 };
 
-struct Reply {
+struct EtcdReply {
   int status = 0;  // HTTP's; 0: there was no answer, and `error` says why
   std::string body;
   std::string error;
@@ -70,7 +70,7 @@ class EtcdFsm {
   void on_unusable(std::string why);
   // The network's. `cause` is a bare one.
   void on_unreachable(const std::string& cause, bool final, Time now);
-  void on_reply(std::uint64_t call, const Reply& reply, Time now);
+  void on_reply(std::uint64_t call, const EtcdReply& reply, Time now);
   void on_stream(std::uint64_t call, std::string_view bytes, Time now);
 
   // At or after next_deadline().
@@ -85,7 +85,7 @@ class EtcdFsm {
   };
   [[nodiscard]] std::optional<Member> member() const;
   [[nodiscard]] const std::string& token() const { return token_; }
-  [[nodiscard]] std::vector<Call> take_calls();
+  [[nodiscard]] std::vector<EtcdCall> take_calls();
   [[nodiscard]] std::vector<std::uint64_t> take_canceled();
   [[nodiscard]] std::vector<rendezvous::KeyValueEvent> take_events();
 
@@ -114,9 +114,9 @@ class EtcdFsm {
   // ---- connecting ----
   void connect(Time now);
   void take_step(Step step, Time now);
-  void on_step(const Reply& reply, Time now);
+  void on_step(const EtcdReply& reply, Time now);
   void on_step_refused(const Refusal& refusal, Time now);
-  void on_no_etcd(const Reply& reply, Time now);
+  void on_no_etcd(const EtcdReply& reply, Time now);
   void on_token(const std::string& body, Time now);
   void on_kept_alive(const std::string& body, Time now);
   void on_session_ended(Time now);
@@ -127,19 +127,19 @@ class EtcdFsm {
 
   // ---- up ----
   void do_work(Time now);
-  void on_work(const Reply& reply, Time now);
+  void on_work(const EtcdReply& reply, Time now);
   void on_committed(const Commit& commit, const std::string& body, Time now);
   void on_looked(const Look& look, const std::string& body, Time now);
   void on_work_refused(const Refusal& refusal, Time now);
   void on_line(rendezvous::WatchId name, std::string_view line, Time now);
   void beat(Time now);
-  void on_beat(const Reply& reply, Time now);
-  void on_presence(const Reply& reply, Time now);
+  void on_beat(const EtcdReply& reply, Time now);
+  void on_presence(const EtcdReply& reply, Time now);
   void session_lost(Time now);
   [[nodiscard]] std::chrono::milliseconds beat_interval() const;
   void keep_job(Time now);
   // False: the connection was given up.
-  [[nodiscard]] bool usable(const Reply& reply, Time now);
+  [[nodiscard]] bool usable(const EtcdReply& reply, Time now);
 
   // ---- breaks and the end ----
   void attempt_failed(const std::string& cause, Hope hope, Time now);
@@ -151,7 +151,7 @@ class EtcdFsm {
   void fail(std::string detail);
   void over(rendezvous::Link link, std::string detail);
   [[nodiscard]] std::string here() const;
-  [[nodiscard]] std::string causes(const Reply& reply) const;
+  [[nodiscard]] std::string causes(const EtcdReply& reply) const;
 
   std::uint64_t call(std::string path, std::string body, bool streams = false);
 
@@ -198,7 +198,7 @@ class EtcdFsm {
   std::optional<Time> closing_by_;
 
   std::uint64_t last_call_ = 0;
-  std::vector<Call> calls_;
+  std::vector<EtcdCall> calls_;
   std::vector<std::uint64_t> canceled_;
   std::vector<rendezvous::KeyValueEvent> events_;
   std::string last_error_;

@@ -86,7 +86,7 @@ void EtcdFsm::take_step(Step step, Time now) {
   }
 }
 
-void EtcdFsm::on_step(const Reply& reply, Time now) {
+void EtcdFsm::on_step(const EtcdReply& reply, Time now) {
   step_call_ = 0;
   closed_in_a_row_ = reply.closed ? closed_in_a_row_ + 1 : 0;
   if (reply.status == 0) {
@@ -142,7 +142,7 @@ void EtcdFsm::on_step_refused(const Refusal& refusal, Time now) {
   attempt_failed("it says: " + refusal.text, Hope::Again, now);
 }
 
-void EtcdFsm::on_no_etcd(const Reply& reply, Time now) {
+void EtcdFsm::on_no_etcd(const EtcdReply& reply, Time now) {
   // A proxy whose member is not there speaks so, too.
   if (reply.status >= 500) return attempt_failed(causes(reply), Hope::Again, now);
   attempt_failed("this is no etcd 3.4 or later with its JSON gateway: " + causes(reply),
@@ -249,7 +249,7 @@ void EtcdFsm::do_work(Time now) {
   }
 }
 
-void EtcdFsm::on_work(const Reply& reply, Time now) {
+void EtcdFsm::on_work(const EtcdReply& reply, Time now) {
   if (reply.status != 0 && reply.status != 200) {
     if (const auto refusal = read_refusal(reply.body)) return on_work_refused(*refusal, now);
   }
@@ -352,7 +352,7 @@ void EtcdFsm::beat(Time now) {
   beat_call_ = call(kKeepAlive, lease_request(session_));
 }
 
-void EtcdFsm::on_beat(const Reply& reply, Time now) {
+void EtcdFsm::on_beat(const EtcdReply& reply, Time now) {
   if (!usable(reply, now)) return;
   beat_call_ = 0;
   const auto lease = read_keep_alive(reply.body);
@@ -365,7 +365,7 @@ void EtcdFsm::on_beat(const Reply& reply, Time now) {
   presence_call_ = call(kRange, presence_request(fence_.key));
 }
 
-void EtcdFsm::on_presence(const Reply& reply, Time now) {
+void EtcdFsm::on_presence(const EtcdReply& reply, Time now) {
   if (!usable(reply, now)) return;
   presence_call_ = 0;
   const auto found = read_range(reply.body);

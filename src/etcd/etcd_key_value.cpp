@@ -40,7 +40,7 @@ class EtcdKeyValue::Impl : public std::enable_shared_from_this<Impl> {
       fsm_.on_unusable(library.error().what());
     } else {
       HttpClient::Calls calls;
-      calls.replied = [this](std::uint64_t call, const Reply& reply, const HttpEnds& ends) {
+      calls.replied = [this](std::uint64_t call, const EtcdReply& reply, const HttpEnds& ends) {
         if (reply.status != 0) ends_ = ends;
         fsm_.on_reply(call, reply, Clock::now());
         pump();

@@ -222,7 +222,7 @@ class HttpClient::Worker {
   void finish(Transfer& transfer, CURLcode code) {
     Answer answer;
     answer.call = transfer.call;
-    Reply& reply = answer.reply;
+    EtcdReply& reply = answer.reply;
     if (code == CURLE_OK) {
       long status = 0;
       curl_.easy_getinfo(transfer.handle, CURLINFO_RESPONSE_CODE, &status);
@@ -314,7 +314,7 @@ HttpClient::~HttpClient() {
   thread_.detach();
 }
 
-void HttpClient::post(const HttpServer& server, const Call& call, const std::string& token) {
+void HttpClient::post(const HttpServer& server, const EtcdCall& call, const std::string& token) {
   posted_ = call.id;
   order(Post{server, call, token});
 }

@@ -36,7 +36,7 @@ struct HttpEnds {
 class HttpClient {
  public:
   struct Calls {
-    std::function<void(std::uint64_t call, const Reply& reply, const HttpEnds& ends)> replied;
+    std::function<void(std::uint64_t call, const EtcdReply& reply, const HttpEnds& ends)> replied;
     std::function<void(std::uint64_t call, std::string_view bytes)> streamed;
   };
 
@@ -50,7 +50,7 @@ class HttpClient {
   ~HttpClient();
 
   // `token`: for the header Authorization, unless it is empty. The numbers of calls must grow.
-  void post(const HttpServer& server, const Call& call, const std::string& token);
+  void post(const HttpServer& server, const EtcdCall& call, const std::string& token);
   void cancel(std::uint64_t call);
   // Cancels all calls and closes all connections.
   void drop();
@@ -58,7 +58,7 @@ class HttpClient {
  private:
   struct Post {
     HttpServer server;
-    Call call;
+    EtcdCall call;
     std::string token;
   };
   struct Cancel {
@@ -70,7 +70,7 @@ class HttpClient {
 
   struct Answer {
     std::uint64_t call = 0;
-    Reply reply;
+    EtcdReply reply;
     HttpEnds ends;
   };
   struct Piece {

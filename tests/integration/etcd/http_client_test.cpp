@@ -42,7 +42,7 @@ class HttpClientTest : public testing::Test {
 
   void start(const Tls& tls = {}) {
     HttpClient::Calls calls;
-    calls.replied = [this](std::uint64_t call, const Reply& reply, const HttpEnds&) {
+    calls.replied = [this](std::uint64_t call, const EtcdReply& reply, const HttpEnds&) {
       replies_[call] = reply;
     };
     calls.streamed = [](std::uint64_t, std::string_view) {};
@@ -51,7 +51,7 @@ class HttpClientTest : public testing::Test {
   static drun::etcd::HttpServer at(const HttpServer& server) {
     return {{"127.0.0.1", server.port()}, {}};
   }
-  Reply ask(const HttpServer& server, const std::string& path, bool once = false) {
+  EtcdReply ask(const HttpServer& server, const std::string& path, bool once = false) {
     const auto id = ++last_;
     client_->post(at(server), {id, path, "{}", false, once}, "");
     const auto deadline = std::chrono::steady_clock::now() + kPatience;
@@ -64,7 +64,7 @@ class HttpClientTest : public testing::Test {
 
   asio::io_context io_;
   std::unique_ptr<HttpClient> client_;
-  std::map<std::uint64_t, Reply> replies_;
+  std::map<std::uint64_t, EtcdReply> replies_;
   std::uint64_t last_ = 0;
 };
 
@@ -76,7 +76,7 @@ TEST_F(HttpClientTest, WhatMustNotBeDoneTwiceIsSentOnce) {
   });
   start();
   EXPECT_EQ(ask(server, "/read").status, 200);
-  const Reply reply = ask(server, "/commit", true);
+  const EtcdReply reply = ask(server, "/commit", true);
   EXPECT_EQ(reply.status, 0);
   EXPECT_TRUE(reply.closed);
   EXPECT_EQ(server.asked("/commit"), 1);

@@ -42,7 +42,7 @@ EtcdOptions options_of(Cluster cluster) {
 }
 
 // What a call is for.
-std::string name_of(const Call& call) {
+std::string name_of(const EtcdCall& call) {
   const auto body = json::parse(call.body);
   const std::string path = call.path.substr(std::string_view("/v3/").size());
   if (path == "kv/txn") {
@@ -71,7 +71,7 @@ class Machine {
     return is_over_ ? State::Over : State::Idle;
   }
   // Of the call that was made last.
-  void reply(const Reply& reply) { fsm.on_reply(last_call_, reply, now); }
+  void reply(const EtcdReply& reply) { fsm.on_reply(last_call_, reply, now); }
   void stream(const std::string& bytes) { fsm.on_stream(stream_, bytes, now); }
   // Pauses are spread at random, by less than what this is rounded up by.
   void at(std::chrono::milliseconds before_due) {
@@ -84,7 +84,7 @@ class Machine {
 
   std::string news() {
     std::string more;
-    for (const Call& call : fsm.take_calls()) {
+    for (const EtcdCall& call : fsm.take_calls()) {
       last_call_ = call.id;
       if (call.streams) stream_ = call.id;
       more += ", " + name_of(call);
@@ -155,8 +155,8 @@ class Machine {
 
 // ---- answers ----
 
-Reply answer(int status, const json& body) {
-  Reply reply;
+EtcdReply answer(int status, const json& body) {
+  EtcdReply reply;
   reply.status = status;
   reply.body = body.dump();
   return reply;
@@ -166,32 +166,32 @@ json header(int term) {
   return {{"revision", "8"}, {"raft_term", std::to_string(term)}};
 }
 
-Reply alive(const char* seconds, int term = 2) {
+EtcdReply alive(const char* seconds, int term = 2) {
   return answer(200, {{"result", {{"header", header(term)}, {"ID", "5"}, {"TTL", seconds}}}});
 }
 
-Reply applied(int term = 2) {
+EtcdReply applied(int term = 2) {
   return answer(200, {{"header", header(term)}, {"succeeded", true}});
 }
 
 // The guards did not hold, and the fence is this; empty: it is not there.
-Reply fenced(const std::string& fence) {
+EtcdReply fenced(const std::string& fence) {
   json range = json::object();
   if (!fence.empty()) range["kvs"] = json::array({{{"key", ""}, {"value", base64(fence)}}});
   return answer(200,
                 {{"header", header(2)}, {"responses", json::array({{{"response_range", range}}})}});
 }
 
-Reply counted(const char* count, int term = 2) {
+EtcdReply counted(const char* count, int term = 2) {
   return answer(200, {{"header", header(term)}, {"count", count}});
 }
 
-Reply refused(GrpcCode code, const char* text) {
+EtcdReply refused(GrpcCode code, const char* text) {
   return answer(400, {{"message", text}, {"code", static_cast<int>(code)}});
 }
 
-Reply silence(bool final, bool closed) {
-  Reply reply;
+EtcdReply silence(bool final, bool closed) {
+  EtcdReply reply;
   reply.error = "no route";
   reply.final = final;
   reply.closed = closed;
@@ -213,7 +213,7 @@ test::TableEvents<Machine> all_events() {
       {"unusable", [](Machine& m) { m.fsm.on_unusable("no curl"); }},
       {"unreachable", [](Machine& m) { m.fsm.on_unreachable("no name", false, m.now); }},
       {"unreachable for good", [](Machine& m) { m.fsm.on_unreachable("no key", true, m.now); }}};
-  const std::vector<std::pair<const char*, Reply>> replies = {
+  const std::vector<std::pair<const char*, EtcdReply>> replies = {
       {"token", answer(200, {{"header", header(2)}, {"token", "abc.7"}})},
       {"lease", answer(200, {{"header", header(2)}, {"ID", "5"}, {"TTL", "10"}})},
       {"alive", alive("10")},

@@ -48,22 +48,22 @@ EtcdOptions options(std::size_t members = 1) {
   return result;
 }
 
-Reply ok(const json& body) {
-  Reply reply;
+EtcdReply ok(const json& body) {
+  EtcdReply reply;
   reply.status = 200;
   reply.body = body.dump();
   return reply;
 }
 
-Reply refusal(int code, const std::string& text, int status = 400) {
-  Reply reply;
+EtcdReply refusal(int code, const std::string& text, int status = 400) {
+  EtcdReply reply;
   reply.status = status;
   reply.body = json({{"message", text}, {"code", code}}).dump();
   return reply;
 }
 
-Reply broken(const std::string& why) {
-  Reply reply;
+EtcdReply broken(const std::string& why) {
+  EtcdReply reply;
   reply.error = why;
   return reply;
 }
@@ -72,31 +72,31 @@ json header(int revision = 1, int term = 2) {
   return {{"revision", std::to_string(revision)}, {"raft_term", std::to_string(term)}};
 }
 
-Reply lease(const char* id = "5", int term = 2) {
+EtcdReply lease(const char* id = "5", int term = 2) {
   return ok({{"header", header(1, term)}, {"ID", id}, {"TTL", "10"}});
 }
-Reply alive(const char* seconds = "10", int term = 2) {
+EtcdReply alive(const char* seconds = "10", int term = 2) {
   return ok({{"result", {{"header", header(1, term)}, {"ID", "5"}, {"TTL", seconds}}}});
 }
-Reply applied(int term = 2) {
+EtcdReply applied(int term = 2) {
   return ok({{"header", header(3, term)}, {"succeeded", true}});
 }
-Reply not_applied(const std::optional<std::string>& fence) {
+EtcdReply not_applied(const std::optional<std::string>& fence) {
   json range = json::object();
   if (fence) range["kvs"] = json::array({{{"key", ""}, {"value", base64(*fence)}}});
   return ok({{"header", header()}, {"responses", json::array({{{"response_range", range}}})}});
 }
-Reply keys(int revision, const std::vector<std::pair<std::string, std::string>>& entries = {}) {
+EtcdReply keys(int revision, const std::vector<std::pair<std::string, std::string>>& entries = {}) {
   json list = json::array();
   for (const auto& [key, value] : entries)
     list.push_back({{"key", base64(key)}, {"value", base64(value)}});
   return ok(
       {{"header", header(revision)}, {"kvs", list}, {"count", std::to_string(entries.size())}});
 }
-Reply done() {
+EtcdReply done() {
   return ok({{"header", header()}});
 }
-Reply present(int term = 2, const char* count = "1") {
+EtcdReply present(int term = 2, const char* count = "1") {
   return ok({{"header", header(9, term)}, {"count", count}});
 }
 
@@ -111,15 +111,15 @@ class EtcdFsmTest : public testing::Test {
   explicit EtcdFsmTest(EtcdOptions given = options()) : fsm(std::move(given), 0) {}
 
   // The call under way; there is one alone.
-  Call only() {
+  EtcdCall only() {
     auto calls = fsm.take_calls();
     EXPECT_EQ(calls.size(), 1U);
     if (calls.empty()) return {};
     return calls.back();
   }
   // Answers the call under way, which must be of this kind.
-  void give(const std::string& path, const Reply& reply) {
-    const Call call = only();
+  void give(const std::string& path, const EtcdReply& reply) {
+    const EtcdCall call = only();
     EXPECT_EQ(call.path, path);
     fsm.on_reply(call.id, reply, now);
   }
@@ -130,7 +130,7 @@ class EtcdFsmTest : public testing::Test {
     give(kTxn, applied());
     (void)fsm.take_events();
   }
-  void reconnect(const Reply& fence) {
+  void reconnect(const EtcdReply& fence) {
     give(kKeepAlive, alive());
     give(kGrant, refusal(9, "etcdserver: lease already exists"));
     give(kTxn, fence);
@@ -181,13 +181,13 @@ class UserTest : public EtcdFsmTest {
 
 TEST_F(EtcdFsmTest, OpensASessionWithALeaseAndAFence) {
   fsm.open(now);
-  const Call grant = only();
+  const EtcdCall grant = only();
   EXPECT_EQ(grant.path, kGrant);
   EXPECT_EQ(json::parse(grant.body)["TTL"], "10");
   const auto asked = now;
   now += 20ms;
   fsm.on_reply(grant.id, lease(), now);
-  const Call job = only();
+  const EtcdCall job = only();
   EXPECT_EQ(json::parse(job.body)["TTL"], "7200");
   fsm.on_reply(job.id, lease("99"), now);
   give(kTxn, applied());
@@ -218,7 +218,7 @@ TEST_F(EtcdFsmTest, AStreamComesInPieces) {
   connect();
   fsm.watch(7, "a", true, now);
   give(kRange, keys(8));
-  const Call stream = only();
+  const EtcdCall stream = only();
   (void)fsm.take_events();
   const std::string lines =
       R"({"result":{"header":{},"created":true}})"
@@ -241,7 +241,7 @@ TEST_F(EtcdFsmTest, WhatIsNotWatchedAnyMoreIsNotHeard) {
   EXPECT_THAT(fsm.take_calls(), IsEmpty());
   fsm.watch(8, "a", true, now);
   give(kRange, keys(8));
-  const Call stream = only();
+  const EtcdCall stream = only();
   fsm.unwatch(8);
   EXPECT_THAT(fsm.take_canceled(), ElementsAre(stream.id));
   (void)fsm.take_events();
@@ -252,11 +252,11 @@ TEST_F(EtcdFsmTest, WhatIsNotWatchedAnyMoreIsNotHeard) {
 TEST_F(EtcdFsmTest, AWatchOfAnotherKeyIsNotAnsweredByTheLookOfBefore) {
   connect();
   fsm.watch(7, "a", false, now);
-  const Call first = only();
+  const EtcdCall first = only();
   fsm.watch(7, "b", false, now);
   fsm.on_reply(first.id, keys(8, {{"a", "1"}}), now);
   EXPECT_FALSE(last<WatchSnapshot>());
-  const Call second = only();
+  const EtcdCall second = only();
   EXPECT_EQ(json::parse(second.body)["key"], base64("b"));
   fsm.on_reply(second.id, keys(9, {{"b", "2"}}), now);
   EXPECT_EQ(last<WatchSnapshot>()->entries.front().key, "b");
@@ -318,13 +318,13 @@ TEST_F(EtcdFsmTest, ALeaseThatAMemberDoesNotKnowIsEndedBeforeTheNextBegins) {
   fsm.commit(1, put("a", "1"), now);
   fsm.on_reply(only().id, broken("Connection reset by peer"), now);
   give(kKeepAlive, alive("0"));
-  const Call end = only();
+  const EtcdCall end = only();
   EXPECT_EQ(end.path, kRevoke);
   EXPECT_EQ(json::parse(end.body)["ID"], "5");
   fsm.on_reply(end.id, done(), now);
   give(kGrant, lease("6"));
   give(kGrant, lease("99"));
-  const Call fence = only();
+  const EtcdCall fence = only();
   EXPECT_EQ(json::parse(fence.body)["compare"][0]["version"], "0");
   fsm.on_reply(fence.id, applied(), now);
   EXPECT_EQ(last<LinkEvent>()->link, Link::NewSession);
@@ -360,7 +360,7 @@ TEST_F(EtcdFsmTest, ASessionWhoseFenceWasDeletedIsNotResumed) {
 TEST_F(EtcdFsmTest, ATransactionIsForOneDelivery) {
   connect();
   fsm.watch(7, "a", false, now);
-  const Call look = only();
+  const EtcdCall look = only();
   EXPECT_FALSE(look.once);
   fsm.on_reply(look.id, keys(8), now);
   (void)fsm.take_calls();
@@ -430,11 +430,11 @@ TEST_F(EtcdFsmTest, AHeartbeatIsNotRepeatedForEver) {
   int beats = 0;
   while (fsm.member() && fsm.member()->number == 1) {
     ASSERT_LT(now, begin + 1min);
-    for (const Call& call : fsm.take_calls()) {
+    for (const EtcdCall& call : fsm.take_calls()) {
       beats += call.path == kKeepAlive ? 1 : 0;
       fsm.on_reply(call.id, call.path == kKeepAlive ? alive("10", 2) : present(3), now);
     }
-    for (const Call& call : fsm.take_calls())
+    for (const EtcdCall& call : fsm.take_calls())
       fsm.on_reply(call.id, present(3), now);
     now = std::max(now, *fsm.next_deadline());
     fsm.on_time(now);
@@ -486,7 +486,7 @@ TEST_F(ThreeMembersTest, TheFenceIsRaisedBeforeAnythingIsRead) {
   (void)fsm.take_calls();
   fsm.commit(1, put("a", "1"), now);
   fsm.commit(2, put("a", "2"), now);
-  const Call sent = only();
+  const EtcdCall sent = only();
   fsm.on_reply(sent.id, broken("Connection reset by peer"), now);
   const auto results = all<CommitResult>();
   ASSERT_EQ(results.size(), 2U);
@@ -495,7 +495,7 @@ TEST_F(ThreeMembersTest, TheFenceIsRaisedBeforeAnythingIsRead) {
   fsm.commit(3, put("a", "3"), now);
   give(kKeepAlive, alive());
   give(kGrant, refusal(9, "etcdserver: lease already exists"));
-  const Call fence = only();
+  const EtcdCall fence = only();
   EXPECT_EQ(json::parse(fence.body)["compare"][0]["result"], "LESS");
   const json raised = json::parse(fence.body)["compare"][0]["value"];
   EXPECT_NE(raised, json::parse(sent.body)["compare"][0]["value"]);
@@ -512,7 +512,7 @@ TEST_F(ThreeMembersTest, AnAttemptThatComesLateDoesNotLowerTheFence) {
   fsm.commit(1, put("a", "1"), now);
   fsm.on_reply(only().id, broken("Connection reset by peer"), now);
   reconnect(not_applied("00000000000000000007"));
-  const Call again = only();
+  const EtcdCall again = only();
   EXPECT_EQ(json::parse(again.body)["compare"][0]["value"], base64("00000000000000000008"));
   fsm.on_reply(again.id, applied(), now);
   EXPECT_EQ(last<LinkEvent>()->link, Link::Up);
@@ -590,7 +590,7 @@ TEST_F(ThreeMembersTest, AfterABreakAConnectionShowsSoonThatItWorks) {
     ASSERT_TRUE(fsm.member()) << i;
     reconnect(applied());
     give(kRange, keys(9));
-    const Call stream = only();
+    const EtcdCall stream = only();
     fsm.on_stream(stream.id, kBegun, now);
     ASSERT_LE(*fsm.next_deadline(), now + 500ms) << i;
     fsm.on_time(now);
@@ -609,7 +609,7 @@ TEST_F(ThreeMembersTest, GivesUpAfterTheKeepAliveLimit) {
   while (fsm.member() || fsm.next_deadline()) {
     now = std::max(now, *fsm.next_deadline());
     fsm.on_time(now);
-    for (const Call& call : fsm.take_calls())
+    for (const EtcdCall& call : fsm.take_calls())
       fsm.on_reply(call.id, broken("Connection refused"), now);
     ASSERT_LT(now, begin + 1min);
   }
@@ -623,7 +623,7 @@ TEST_F(EtcdFsmTest, AWatchOfWhatIsCompactedBeginsAnew) {
   connect();
   fsm.watch(7, "a", false, now);
   give(kRange, keys(8, {{"a", "1"}}));
-  const Call stream = only();
+  const EtcdCall stream = only();
   fsm.on_stream(stream.id,
                 R"({"result":{"header":{},"created":true,"canceled":true,"compact_revision":"12"}})"
                 "\n",
@@ -639,7 +639,7 @@ TEST_F(EtcdFsmTest, AWatchThatIsNotAllowedIsRejected) {
   connect();
   fsm.watch(7, "a", false, now);
   give(kRange, keys(8));
-  const Call stream = only();
+  const EtcdCall stream = only();
   (void)fsm.take_events();
   fsm.on_stream(stream.id,
                 R"({"result":{"header":{},"canceled":true,"cancel_reason":"permission denied"}})"
@@ -661,7 +661,7 @@ TEST_F(EtcdFsmTest, SaysGoodbyeAfterWhatWasCommitted) {
   fsm.commit(1, put("a", "1"), now);
   fsm.close(now);
   give(kTxn, applied());
-  const Call goodbye = only();
+  const EtcdCall goodbye = only();
   EXPECT_EQ(goodbye.path, "/v3/lease/revoke");
   fsm.on_reply(goodbye.id, ok({{"header", header()}}), now);
   EXPECT_EQ(last<LinkEvent>()->link, Link::Closed);
@@ -687,7 +687,7 @@ TEST_F(EtcdFsmTest, AfterClosedNothingComes) {
 
 TEST_F(EtcdFsmTest, WhatIsNoEtcdIsSaidAtOnce) {
   fsm.open(now);
-  Reply reply;
+  EtcdReply reply;
   reply.status = 404;
   reply.body = "\x1b[31mno such page";
   give(kGrant, reply);
@@ -700,7 +700,7 @@ TEST_F(EtcdFsmTest, WhatIsNoEtcdIsSaidAtOnce) {
 
 TEST_F(EtcdFsmTest, ACertificateThatIsNotAcceptedIsSaidAtOnce) {
   fsm.open(now);
-  Reply reply = broken("SSL certificate problem: self-signed certificate");
+  EtcdReply reply = broken("SSL certificate problem: self-signed certificate");
   reply.final = true;
   give(kGrant, reply);
   EXPECT_EQ(last<LinkEvent>()->detail,
@@ -709,11 +709,11 @@ TEST_F(EtcdFsmTest, ACertificateThatIsNotAcceptedIsSaidAtOnce) {
 
 TEST_F(ThreeMembersTest, OneBadMemberDoesNotEndTheStart) {
   fsm.open(now);
-  Reply reply = broken("SSL certificate problem: certificate has expired");
+  EtcdReply reply = broken("SSL certificate problem: certificate has expired");
   reply.final = true;
   give(kGrant, reply);
   fsm.on_time(now);
-  Reply none;
+  EtcdReply none;
   none.status = 404;
   give(kGrant, none);
   fsm.on_time(now);
@@ -729,7 +729,7 @@ TEST_F(ThreeMembersTest, WhatIsWrongWithAllMembersIsSaidAtOnce) {
   for (int i = 0; i < 3; ++i) {
     EXPECT_THAT(all<LinkEvent>(), IsEmpty());
     ASSERT_TRUE(fsm.member());
-    Reply reply = broken("SSL certificate problem: certificate has expired");
+    EtcdReply reply = broken("SSL certificate problem: certificate has expired");
     reply.final = true;
     give(kGrant, reply);
     fsm.on_time(now);
@@ -741,7 +741,7 @@ TEST_F(ThreeMembersTest, WhatIsWrongWithAllMembersIsSaidAtOnce) {
 // A proxy, while the member behind it starts.
 TEST_F(EtcdFsmTest, AnAnswerOfAProxyThatHasNoMemberIsNotFinal) {
   fsm.open(now);
-  Reply reply;
+  EtcdReply reply;
   reply.status = 502;
   reply.body = "<html>Bad Gateway</html>";
   give(kGrant, reply);
@@ -756,7 +756,7 @@ TEST_F(EtcdFsmTest, WhatClosesEveryConnectionIsSaidSoon) {
   fsm.open(now);
   for (int i = 0; i < 6; ++i) {
     ASSERT_TRUE(fsm.member()) << i;
-    Reply reply = broken("it closes the connection");
+    EtcdReply reply = broken("it closes the connection");
     reply.closed = true;
     give(kGrant, reply);
     if (i < 5) {
@@ -799,7 +799,7 @@ TEST_F(EtcdFsmTest, AFarewellEndsTheLeaseAndIsLongEnough) {
 
 TEST_F(UserTest, AnAuthenticatedSessionHasAToken) {
   fsm.open(now);
-  const Call call = only();
+  const EtcdCall call = only();
   EXPECT_EQ(call.path, "/v3/auth/authenticate");
   EXPECT_EQ(json::parse(call.body), json({{"name", "ada"}, {"password", "secret"}}));
   EXPECT_EQ(fsm.token(), "");
