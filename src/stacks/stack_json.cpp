@@ -75,6 +75,11 @@ std::vector<NumberRange> ranks(const ordered_json& object) {
   return result;
 }
 
+bool is_set(const ordered_json& object, const char* name) {
+  const auto found = object.find(name);
+  return found != object.end() && found->is_boolean() && found->get<bool>();
+}
+
 StateRow row_of(const ordered_json& object) {
   StateRow row;
   const std::string state = text(object, "state");
@@ -90,8 +95,7 @@ StateRow row_of(const ordered_json& object) {
     row.silence = SilenceRange{std::chrono::milliseconds(number(silence[0], kMost)),
                                std::chrono::milliseconds(number(silence[1], kMost))};
   }
-  if (const auto never = object.find("never_printed"); never != object.end())
-    row.never_printed = never->is_boolean() && never->get<bool>();
+  row.never_printed = is_set(object, "never_printed");
   return row;
 }
 
@@ -109,6 +113,7 @@ StackGroup group_of(const ordered_json& object) {
   for (const ordered_json& frame : list(object, "frames", kMostFrames + 1))
     group.frames.push_back(text(frame));
   group.problem = text(object, "problem");
+  group.awaited = is_set(object, "awaited");
   group.ranks = ranks(object);
   constexpr std::int64_t kMostThreads = 1'000'000'000;
   group.threads = static_cast<std::size_t>(number(object, "threads", kMostThreads));
@@ -150,12 +155,11 @@ std::string to_json(const StackReport& report, bool ascii, std::string_view job)
   }
   ordered_json groups = ordered_json::array();
   for (const StackGroup& group : report.groups) {
-    groups.push_back({{"kind", name_of(group.kind)},
-                      {"name", group.name},
-                      {"ranks", json_of(group.ranks)},
-                      {"threads", group.threads},
-                      {"problem", group.problem},
-                      {"frames", group.frames}});
+    ordered_json entry{{"kind", name_of(group.kind)},   {"name", group.name},
+                       {"ranks", json_of(group.ranks)}, {"threads", group.threads},
+                       {"problem", group.problem},      {"frames", group.frames}};
+    if (group.awaited) entry["awaited"] = true;
+    groups.push_back(std::move(entry));
   }
   ordered_json notes = ordered_json::array();
   for (const StackNote& note : report.notes)

@@ -9,7 +9,7 @@ namespace drun::stacks {
 namespace {
 
 // Equal keys are one group.
-using GroupKey = std::tuple<Kind, std::string, std::vector<std::string>, std::string>;
+using GroupKey = std::tuple<Kind, std::string, std::vector<std::string>, std::string, bool>;
 using RowKey = std::tuple<char, std::string, std::string>;
 
 std::string cut(const std::string& text) {
@@ -61,7 +61,8 @@ class Folder {
     mine.never_printed |= row.never_printed;
   }
   void add(const StackGroup& group) {
-    StackGroup& mine = groups_[{group.kind, group.name, group.frames, group.problem}];
+    StackGroup& mine =
+        groups_[{group.kind, group.name, group.frames, group.problem, group.awaited}];
     append(mine.ranks, group.ranks);
     mine.threads += group.threads;
   }
@@ -75,7 +76,7 @@ class Folder {
       report_.states.push_back(std::move(row));
     }
     for (auto& [key, group] : groups_) {
-      std::tie(group.kind, group.name, group.frames, group.problem) = key;
+      std::tie(group.kind, group.name, group.frames, group.problem, group.awaited) = key;
       group.ranks = united(std::move(group.ranks));
       report_.groups.push_back(std::move(group));
     }
@@ -174,6 +175,7 @@ StackReport fold(const NodeRanks& node, const std::vector<Sample>& samples) {
     group.problem = cut(sample.frames.empty() ? state_text(sample) : sample.problem);
     group.ranks = rank;
     group.threads = 1;
+    group.awaited = sample.awaited;
     folder.add(group);
   }
   return folder.finish();

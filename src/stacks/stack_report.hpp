@@ -42,6 +42,7 @@ struct Sample {
   // Of a worker: since its last output; nullopt: not known.
   std::optional<std::chrono::milliseconds> silence;
   bool never_printed = false;  // of a worker: it has had no output, as far as is known
+  bool awaited = false;        // of a child: its worker waits for it, and it hangs itself
 };
 
 struct SilenceRange {
@@ -69,6 +70,7 @@ struct StackGroup {
   std::string problem;
   std::vector<NumberRange> ranks;
   std::size_t threads = 0;
+  bool awaited = false;  // as Sample's
   bool operator==(const StackGroup&) const = default;
 };
 

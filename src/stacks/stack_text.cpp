@@ -81,6 +81,7 @@ std::string title(const StackReport& report, const StackGroup& group) {
   std::string text = ranks_of(group.ranks);
   if (group.kind != Kind::Worker)
     text += ", " + std::string(name_of(group.kind)) + " " + as_name(group.name);
+  if (group.awaited) text += ", for which it waits";
   if (const auto ranks = count(group.ranks); group.threads != ranks)
     text += " (" + counted(group.threads, "thread") + ")";
   if (report.nodes.size() > 1) text += " on " + hosts_of(report, &group.ranks);
@@ -97,13 +98,15 @@ std::string stack(const StackGroup& group, std::size_t most) {
   return text;
 }
 
+// Without --all, of children only those for which their workers wait.
 std::string groups_text(const StackReport& report, Kind kind, const TextOptions& options) {
   const std::size_t most = options.all ? report.groups.size() : options.most_groups;
   const std::size_t frames = options.all ? kMostFrames + 1 : options.most_frames;
   std::string text;
   std::size_t seen = 0;
   for (const StackGroup& group : report.groups) {
-    if (group.kind != kind || seen++ >= most) continue;
+    const bool hidden = group.kind == Kind::Child && !options.all && !group.awaited;
+    if (group.kind != kind || hidden || seen++ >= most) continue;
     text += "\n" + title(report, group) + ":\n" + stack(group, frames);
   }
   if (seen > most) text += "\nand " + counted(seen - most, "more group") + "\n";
@@ -118,7 +121,7 @@ std::string others(const StackReport& report, std::string_view shows_all) {
     std::size_t threads = 0;
     std::size_t groups = 0;
     for (const StackGroup& group : report.groups) {
-      if (group.kind != kind) continue;
+      if (group.kind != kind || group.awaited) continue;
       threads += group.threads;
       ++groups;
     }
@@ -154,10 +157,9 @@ std::string text_of(const StackReport& report, const TextOptions& options) {
   std::string text = "stacks of " + ranks_of(united(std::move(ranks))) + " on " +
                      hosts_of(report, nullptr) + "\n" + table(report, options.all) +
                      groups_text(report, Kind::Worker, options);
-  if (options.all)
-    text += groups_text(report, Kind::Thread, options) + groups_text(report, Kind::Child, options);
-  else
-    text += others(report, options.shows_all);
+  if (options.all) text += groups_text(report, Kind::Thread, options);
+  text += groups_text(report, Kind::Child, options);
+  if (!options.all) text += others(report, options.shows_all);
   if (report.left_out > 0) text += "\n" + counted(report.left_out, "more group") + " left out\n";
   return text + notes(report);
 }

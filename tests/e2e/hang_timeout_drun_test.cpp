@@ -143,6 +143,7 @@ TEST(HangTimeoutTest, ARankWhoseDataLoaderHangsIsTheRootCause) {
     EXPECT_THAT(job.err(), ContainsRegex("hangs: .*rank 1 waits in .* for its child process, which "
                                          "waits in p"));
     EXPECT_THAT(job.err(), ContainsRegex("job failed: rank 1 .*for its child process"));
+    EXPECT_THAT(job.err(), HasSubstr("\nrank 1, child stall_worker, for which it waits"));
   }
 }
 

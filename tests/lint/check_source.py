@@ -43,7 +43,7 @@ ARROWS = {
     "launcher/hosts": "base launcher/cluster",
     "launcher/process": "base secure",
     "launcher/event_sinks": "base events launcher/process",
-    "launcher/look": "base launcher/process stacks",
+    "launcher/look": "base hang launcher/process stacks",
     "launcher/devices": "base",
     "launcher/options": "base etcd hang launcher/devices launcher/event_sinks launcher/hosts launcher/process "
                         "rendezvous secure",

@@ -63,6 +63,7 @@ std::string encode(const stacks::Sample& sample) {
               {"frames", sample.frames}, {"problem", sample.problem}};
   if (sample.silence) object["silence"] = sample.silence->count();
   if (sample.never_printed) object["never_printed"] = true;
+  if (sample.awaited) object["awaited"] = true;
   return json_text(object);
 }
 
@@ -80,6 +81,7 @@ std::optional<stacks::Sample> decode_sample(std::string_view line) {
     sample.problem = object.at("problem").get<std::string>();
     sample.silence = silence_of(object);
     sample.never_printed = object.value("never_printed", false);
+    sample.awaited = object.value("awaited", false);
     return sample;
   } catch (const std::exception&) {
     return std::nullopt;

@@ -10,6 +10,7 @@
 
 #include "base/small_file.hpp"
 #include "base/whole_number.hpp"
+#include "hang/waiting_processes.hpp"
 #include "launcher/look/native_stacks.hpp"
 #include "launcher/look/python_memory.hpp"
 #include "launcher/look/thread_facts.hpp"
@@ -91,8 +92,17 @@ stacks::Sample sample_of(const LookRequest::Worker& worker, pid_t pid, pid_t thr
   return sample;
 }
 
-// `program`: see program_of().
-Seen see(const LookRequest::Worker& worker, pid_t program, pid_t pid, int number) {
+// The process among `pids` for which the worker waits, if that waits for nobody else; else 0.
+pid_t awaited_child(pid_t worker, const std::vector<pid_t>& pids) {
+  hang::RankLook rank;
+  for (const pid_t pid : pids)
+    rank.processes[pid];
+  hang::Connections connections(0);
+  return hang::whom_it_awaits(worker, hang::waiting_processes(worker, rank, connections)).child;
+}
+
+// `program`: see program_of(). `awaited`: see awaited_child().
+Seen see(const LookRequest::Worker& worker, pid_t program, pid_t awaited, pid_t pid, int number) {
   Seen seen;
   seen.number = number;
   seen.pid = pid;
@@ -101,11 +111,13 @@ Seen see(const LookRequest::Worker& worker, pid_t program, pid_t pid, int number
   seen.all_threads = seen.threads.size();
   if (seen.threads.size() > kMostThreads) seen.threads.resize(kMostThreads);
   const pid_t first = first_living(pid, seen.threads);
-  for (const pid_t thread : seen.threads)
+  for (const pid_t thread : seen.threads) {
     seen.samples.push_back(sample_of(worker, pid, thread,
                                      pid != program    ? stacks::Kind::Child
                                      : thread == first ? stacks::Kind::Worker
                                                        : stacks::Kind::Thread));
+    seen.samples.back().awaited = pid == awaited && thread == first && pid != program;
+  }
   return seen;
 }
 
@@ -222,9 +234,10 @@ void look_at(const LookRequest::Worker& worker, const LookTools& tools, Clock::t
   }
   // A worker with many processes: the one that it is about is among those that are looked at.
   if (std::find(pids.begin(), pids.end(), program) == pids.end()) pids.back() = program;
+  const pid_t awaited = awaited_child(worker.pid, pids);
   std::vector<Seen> all;
   for (const pid_t pid : pids) {
-    all.push_back(see(worker, program, pid, static_cast<int>(all.size())));
+    all.push_back(see(worker, program, awaited, pid, static_cast<int>(all.size())));
     for (const stacks::Sample& sample : all.back().samples)
       calls.without_stack(all.back().number, sample);
     if (all.back().all_threads > kMostThreads)

@@ -66,6 +66,19 @@ TEST(StackTextTest, ShowsAllOnRequest) {
           "\n1 thread of a process that a worker has started with 1 stack: drunctl stacks --all"));
 }
 
+TEST(StackTextTest, AChildForWhichItsWorkerWaitsIsShownUnasked) {
+  auto samples =
+      std::vector{worker(0, {"poll", "main"}), thread(0, "loader", {"read"}, Kind::Child),
+                  thread(0, "idle", {"futex"}, Kind::Child)};
+  samples[1].awaited = true;
+  const StackReport report = fold({"node0", {0, 0}}, samples);
+  EXPECT_EQ(parse_report(to_json(report)).value(), report);
+  EXPECT_THAT(text_of(report),
+              HasSubstr("\nrank 0, child loader, for which it waits:\n    read\n"));
+  EXPECT_THAT(text_of(report),
+              HasSubstr("\n1 thread of a process that a worker has started with 1 stack: --all"));
+}
+
 TEST(StackTextTest, CutsWhatIsLong) {
   std::vector<Sample> samples;
   for (int rank = 0; rank < 20; ++rank)
