@@ -28,22 +28,24 @@ constexpr std::chrono::seconds kStopLimit{1};
 
 constexpr int kMostShells = 16;  // one in another
 
-// So long the first thread was on a CPU.
-std::uint64_t run_ns(pid_t pid) {
+// So long the first thread was on a CPU, in whole seconds: what is less tells nothing.
+std::uint64_t run_seconds(pid_t pid) {
   const auto text = read_small_file("/proc/" + std::to_string(pid) + "/schedstat");
   if (!text) return 0;
   return whole_number<std::uint64_t>(std::string_view(*text).substr(0, text->find(' ')))
-      .value_or(0);
+             .value_or(0) /
+         1'000'000'000;
 }
 
 // The one for which a shell waits: of several, as in `train | tee log`, the one that has done the
-// most. One that has forked itself is no shell, and its children do its work together. 0: none.
+// most, else the first. One that has forked itself is no shell, and its children do its work
+// together. 0: none.
 pid_t awaited_by(const ThreadFacts& shell, const std::vector<pid_t>& children) {
   if (children.size() == 1) return children.front();
   pid_t most = 0;
   for (const pid_t child : children) {
     if (facts_of(child, child).name == shell.name) return 0;
-    if (most == 0 || run_ns(child) > run_ns(most)) most = child;
+    if (most == 0 || run_seconds(child) > run_seconds(most)) most = child;
   }
   return most;
 }
