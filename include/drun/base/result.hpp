@@ -76,7 +76,8 @@ class [[nodiscard]] Result {
   // Without a value they throw ResultError.
   T& value() & { return require_value(), std::get<0>(state_); }
   const T& value() const& { return require_value(), std::get<0>(state_); }
-  T&& value() && { return require_value(), std::move(std::get<0>(state_)); }
+  // No reference: in `for (auto& each : client.exchange(...).value())` the value must live on.
+  T value() && { return require_value(), std::move(std::get<0>(state_)); }
   T& operator*() & { return value(); }
   const T& operator*() const& { return value(); }
   T* operator->() { return &value(); }

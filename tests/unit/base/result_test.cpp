@@ -29,6 +29,15 @@ TEST(ResultTest, AMissingValueIsAnExceptionWithTheErrorsWords) {
   EXPECT_STRNE(ResultError(Error()).what(), "") << "an error without words has its code's";
 }
 
+// A loop over what a call gives would otherwise be over what is gone.
+TEST(ResultTest, TheValueOfATemporaryLivesOn) {
+  const auto words = [] { return Result<std::string>(std::string(100, 'x')); };
+  std::string seen;
+  for (const char each : words().value())
+    seen += each;
+  EXPECT_EQ(seen, std::string(100, 'x'));
+}
+
 TEST(ResultTest, ValueOrGivesTheOther) {
   const Result<std::string> good = std::string("value");
   const Result<std::string> bad = refused();
