@@ -232,6 +232,7 @@ void Starter::drop_token_that_one_cannot_use() {
 void Starter::begin() {
   answer_limit_.cancel();
   drop_token_that_one_cannot_use();
+  nothing_started_.clear();
   std::vector<std::string_view> names;
   for (std::size_t host = 0; host < remotes_.size(); ++host) {
     const Remote& remote = *remotes_[host];
@@ -260,9 +261,12 @@ void Starter::order(std::size_t host) {
 
 void Starter::give_up() {
   answer_limit_.cancel();
-  if (shutdown_.signal() == 0)
-    log::error("nothing was started: the job needs {}",
-               options_.min_nodes == 1 ? "a host" : std::to_string(options_.min_nodes) + " hosts");
+  if (shutdown_.signal() == 0) {
+    nothing_started_ =
+        "nothing was started: the job needs " +
+        (options_.min_nodes == 1 ? "a host" : std::to_string(options_.min_nodes) + " hosts");
+    log::error("{}", nothing_started_);
+  }
   limbs_.close();
 }
 

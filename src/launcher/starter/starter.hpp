@@ -35,6 +35,8 @@ class Starter {
 
   // Returns drun's exit code, when nothing of the job is left and its output is written.
   int run();
+  // Why no agent was told to begin, once run() is over; "": they were.
+  [[nodiscard]] const std::string& nothing_started() const { return nothing_started_; }
 
  private:
   // What is known of one host.
@@ -85,6 +87,7 @@ class Starter {
   KeyDoor key_door_;                    // if it was made here
   Limbs limbs_;
   HostOutputs outputs_;
+  std::string nothing_started_ = "stopped before the hosts had answered";
 };
 
 }  // namespace drun::launcher

@@ -55,6 +55,7 @@ int be_starter(const std::vector<std::string>& arguments) {
   plan.program = {"sh", "-c", arguments[5]};
   plan.environment = {"HANDED=over"};
   options.start = std::move(plan);
+  if (const char* report = std::getenv("REPORT")) options.report_file = report;
   drun::log::configure("drun", drun::log::Level::Info);
   return drun::launcher::run_hosts(options);
 }

@@ -159,6 +159,18 @@ TEST(StarterTest, WithoutAHostNothingIsStarted) {
   EXPECT_THAT(finished.survivors, IsEmpty());
 }
 
+// The report of an earlier job would be taken for this one's.
+TEST(StarterTest, WithoutAHostTheReportSaysSo) {
+  const TempDir folder;
+  const std::string report = folder.write("report.json", R"({"result": "success"})");
+  Launch started = launch({.hosts = "a,b", .script = "echo runs", .launcher = "/bin/false {host}"});
+  started.environment.push_back("REPORT=" + report);
+  EXPECT_EQ(DrunProcess(started).finish().code, 125);
+  EXPECT_THAT(drun::test::read_file(report),
+              AllOf(HasSubstr(R"("exit_code": 125)"),
+                    HasSubstr("nothing was started: the job needs 2 hosts")));
+}
+
 TEST(StarterTest, ALauncherThatIsNotThereIsNamed) {
   Job job{"a", "echo runs"};
   job.launcher = "no-such-launcher {host}";
