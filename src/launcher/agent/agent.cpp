@@ -90,6 +90,8 @@ class Agent {
   int run(std::atomic<bool>* unannounced) {
     events_.tell_gpus(gpus_);
     events_.begin();
+    if (options_.local_node >= 0 || !options_.output.own_words.begin.empty())
+      status_.all_nodes_get_signals();
     signals_.start([this](int signal) { on_signal(signal); });
     workers_.listen();
     shutdown_.begin();

@@ -76,7 +76,7 @@ void StatusReporter::at_limit(const std::vector<RankState>& states) {
 }
 
 void StatusReporter::forwarded(int signal, bool nobody) {
-  const auto text = forwarded_.describe(signal, nobody, !single_node_);
+  const auto text = forwarded_.describe(signal, nobody, !single_node_ && !all_get_signals_);
   if (!text) return;
   line_.clear();
   log::write(nobody ? log::Level::Warning : log::Level::Info, "{}", *text);

@@ -37,6 +37,8 @@ class StatusReporter {
   StatusReporter& operator=(const StatusReporter&) = delete;
   ~StatusReporter();
 
+  // What is for the workers goes to those of all nodes: who has started this drun passes it on.
+  void all_nodes_get_signals() { all_get_signals_ = true; }
   // A message of drun's own, unless a neighbour has said it already.
   void say(std::string text);
   // A line of the log, in whose way no waiting line is.
@@ -73,6 +75,7 @@ class StatusReporter {
   const StatusScreen screen_;
   SharedLogDedup* const neighbours_;
   const bool single_node_;
+  bool all_get_signals_ = false;
   StatusLine line_;
   std::string waiting_;
   bool spare_ = false;

@@ -86,6 +86,16 @@ TEST_F(StatusReporterTest, ASignalThatNobodyGetsIsAWarningAndNewsOnce) {
                           "drun: received SIGUSR1: passed on to the workers\n"));
 }
 
+TEST_F(StatusReporterTest, ASignalIsForTheWorkersOfThisNodeUnlessAllNodesGetIt) {
+  for (const bool all : {false, true}) {
+    StatusReporter reporter(screen(), nullptr, false);
+    if (all) reporter.all_nodes_get_signals();
+    reporter.forwarded(SIGUSR1, false);
+  }
+  EXPECT_THAT(lines_, ElementsAre("drun: received SIGUSR1: passed on to the workers of this node\n",
+                                  "drun: received SIGUSR1: passed on to the workers\n"));
+}
+
 TEST_F(StatusReporterTest, WhatIsWaitedForIsALineOrRewrittenInPlace) {
   for (const bool terminal : {false, true}) {
     lines_.clear();
