@@ -10,7 +10,7 @@
 #include "base/log.hpp"
 #include "base/printable.hpp"
 #include "cli/usage_error.hpp"
-#include "ctl/drunctl_health.hpp"
+#include "drun/store/errors.hpp"
 #include "secure/token.hpp"
 #include "status/agent_socket.hpp"
 #include "store/client/control_query.hpp"
@@ -18,9 +18,13 @@
 namespace drun::ctl {
 namespace {
 
-using Time = std::chrono::steady_clock::time_point;
+using Clock = std::chrono::steady_clock;
 
+// For all who are asked, and for each: one that stands still must not hide the others.
 constexpr std::chrono::milliseconds kKeyLimit{1'000};
+constexpr std::chrono::milliseconds kAgentLimit{200};
+// For a store that may be one that a key fits.
+constexpr std::chrono::milliseconds kStoreLimit{2'000};
 constexpr std::size_t kLongestAnswer = 4'096;
 
 struct MadeKey {
@@ -28,57 +32,76 @@ struct MadeKey {
   std::string place;  // "10.0.0.7:41001"; empty: not known yet
 };
 
-// Whoever does not answer is left out: a store will say that it asks for a token.
-std::vector<MadeKey> made_keys(const std::optional<std::string>& job, Time deadline) {
+// Each key once. Whoever does not answer is left out: a store will say that it asks for a token.
+std::vector<MadeKey> made_keys(const std::optional<std::string>& job, Clock::time_point deadline) {
   std::vector<MadeKey> keys;
-  const auto limit = std::min(deadline, std::chrono::steady_clock::now() + kKeyLimit);
+  std::set<std::pair<std::string, std::string>> known;
+  const auto limit = std::min(deadline, Clock::now() + kKeyLimit);
   for (const std::string& socket : status::find_key_sockets(job)) {
-    auto answer =
-        status::ask(socket, std::max(limit, std::chrono::steady_clock::now() + kLeastForAgent),
-                    status::Question::Status, kLongestAnswer);
+    if (Clock::now() >= limit) break;
+    auto answer = status::ask(socket, std::min(limit, Clock::now() + kAgentLimit),
+                              status::Question::Status, kLongestAnswer);
     if (!answer || answer->size() < secure::TlsContext::kKeyBytes) continue;
     auto tls = secure::TlsContext::of_key(answer->substr(0, secure::TlsContext::kKeyBytes));
-    if (tls) keys.push_back({std::move(*tls), answer->substr(secure::TlsContext::kKeyBytes)});
+    std::string place = answer->substr(secure::TlsContext::kKeyBytes);
     secure::wipe(*answer);
+    if (tls && known.emplace((*tls)->page_key(), place).second)
+      keys.push_back({std::move(*tls), std::move(place)});
   }
   return keys;
 }
 
+bool fits(const MadeKey& key, const Endpoint& store, Clock::time_point deadline) {
+  return store::ControlQuery::open(store, std::min(deadline, Clock::now() + kStoreLimit), false,
+                                   key.tls)
+      .ok();
+}
+
 }  // namespace
 
-// Two jobs may have one name.
-Tls made_key(const std::string& job, const std::string& place, Time deadline) {
-  for (const MadeKey& key : made_keys(job, deadline))
+// Two jobs may have one name, and of one whose store has moved not all know the place.
+Tls made_key(const std::string& job, const std::string& place, Clock::time_point deadline) {
+  const auto keys = made_keys(job, deadline);
+  for (const MadeKey& key : keys)
     if (key.place == place) return key.tls;
+  const auto store = parse_endpoint(place, 0);
+  for (const MadeKey& key : keys)
+    if (store && fits(key, *store, deadline)) return key.tls;
   return nullptr;
 }
 
-// A host may have several names, but the port is a number that few jobs have.
-Tls made_key_at(const Endpoint& store, Time deadline) {
-  for (const MadeKey& key : made_keys(std::nullopt, deadline)) {
+// Most stores ask for none: then nobody is asked. A host may have several names, but the port is a
+// number that few jobs have: such keys are tried first.
+Tls made_key_at(const Endpoint& store, Clock::time_point deadline) {
+  if (status::find_key_sockets(std::nullopt).empty()) return nullptr;
+  const auto plain = store::ControlQuery::open(
+      store, std::min(deadline, Clock::now() + kStoreLimit), false, nullptr);
+  if (plain || plain.error().code() != store::Errc::WrongToken) return nullptr;
+  auto keys = made_keys(std::nullopt, deadline);
+  std::stable_partition(keys.begin(), keys.end(), [&](const MadeKey& key) {
     const auto place = parse_endpoint(key.place, 0);
-    if (place && place->port == store.port &&
-        store::ControlQuery::open(store, deadline, false, key.tls))
-      return key.tls;
-  }
+    return place && place->port == store.port;
+  });
+  for (const MadeKey& key : keys)
+    if (fits(key, store, deadline)) return key.tls;
   return nullptr;
 }
 
-int page_key(const CtlOptions& options, Time deadline) {
+int page_key(const CtlOptions& options, Clock::time_point deadline) {
   const auto job = options.words.empty() ? std::nullopt : std::optional(options.words.front());
   std::set<std::string> keys;
-  if (options.tls != nullptr) {
-    keys.insert(options.tls->page_key());
-  } else {
+  // Of a job that is named, one that was made is more than what happens to be in the environment.
+  if (job || options.tls == nullptr)
     for (const MadeKey& key : made_keys(job, deadline))
       keys.insert(key.tls->page_key());
-  }
+  if (keys.empty() && options.tls != nullptr) keys.insert(options.tls->page_key());
   if (keys.size() == 1) {
     print(*keys.begin() + "\n");
     return kOk;
   }
   if (keys.size() > 1)
-    throw cli::UsageError("there are several jobs here: drunctl page-key ID names one");
+    throw cli::UsageError(job ? "there are several jobs " + escaped(*job) + " here"
+                              : "there are several jobs here: drunctl page-key ID names one");
   log::error("there is no token: give the job's, in DRUN_TOKEN or with --token-file{}",
              job ? ", or run this on a host of job " + escaped(*job)
                  : ", or run this on a host of the job");

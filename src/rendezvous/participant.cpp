@@ -275,6 +275,11 @@ void Participant::on_workers_succeeded(int round, Time now) {
   on_time(now);
 }
 
+void Participant::on_workers_failing(int round, Time now) {
+  impl_->member().on_workers_failing(round);
+  on_time(now);
+}
+
 void Participant::on_workers_failed(int round, FailureSummary failure, Time now) {
   impl_->member().on_workers_failed(round, std::move(failure));
   on_time(now);

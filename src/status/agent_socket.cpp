@@ -78,6 +78,16 @@ std::vector<std::string> names_in(std::string_view table, std::string_view start
   return result;
 }
 
+// Any user may listen at any name: only the one that it names is believed.
+bool is_owner(std::string_view name, uid_t user) {
+  for (const std::string_view start : {kStart, kKeyStart}) {
+    if (!name.starts_with(start)) continue;
+    std::string_view rest = name.substr(start.size());
+    return take_until(rest, '/') == std::to_string(user);
+  }
+  return true;
+}
+
 // How deep in namespaces of processes a process is; 0: it cannot be seen.
 std::size_t depth_of(const std::string& process) {
   constexpr std::string_view kLine = "\nNSpid:";
@@ -140,7 +150,8 @@ Result<std::string> ask(const std::string& name, std::chrono::steady_clock::time
   const auto [address, size] = address_of(name);
   if (::connect(socket.get(), reinterpret_cast<const sockaddr*>(&address), size) != 0)
     return errno == EAGAIN ? no_answer() : Error::from_errno(errno, "connect");
-  if (!may_answer(::geteuid(), user_at(socket.get())))
+  const uid_t user = user_at(socket.get());
+  if (!may_answer(::geteuid(), user) || !is_owner(name, user))
     return Error(std::make_error_code(std::errc::permission_denied), "another user's process");
   std::string answer;
   std::array<char, 4'096> bytes;

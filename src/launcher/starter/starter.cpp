@@ -215,7 +215,9 @@ void Starter::take(Step step) {
 
 // The user has given it, or others have it already.
 bool Starter::is_token_needed() const {
-  return token_ && (options_.token || roll_.begun());
+  const std::string& file = options_.token_file;  // of each host
+  return (token_ && (options_.token || roll_.begun())) ||
+         (!file.empty() && file != secure::kNoTokenFile);
 }
 
 // One that was made is none that the user counts on.

@@ -80,7 +80,8 @@ class RelayPlace : public std::enable_shared_from_this<RelayPlace> {
     for (int i = 0; i < kMaxAccepts; ++i) {
       if (clients_.size() >= options_.clients)
         return say("as many connections to the workers' store as this node has room for (" +
-                       std::to_string(options_.clients) + "): more wait",
+                       std::to_string(options_.clients) +
+                       "; a higher limit of descriptors, ulimit -n, has more): others wait",
                    "full");
       FileDescriptor socket(
           ::accept4(listener_.native_handle(), nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC));
@@ -100,17 +101,23 @@ class RelayPlace : public std::enable_shared_from_this<RelayPlace> {
     say("connections to the workers' store wait: " + std::generic_category().message(error),
         "pause");
     pause_.expires_after(kAcceptPause);
+    pauses_ = true;
     pause_.async_wait([self = shared_from_this()](std::error_code cancelled) {
+      self->pauses_ = false;
       if (!cancelled && self->listener_.is_open()) self->accept();
     });
   }
 
   [[nodiscard]] bool may_come(int socket) {
     const auto owner = shared_.owners.of_peer(socket);
-    if (owner && owner->user == options_.user && (owner->user != 0 || is_really_roots(socket)))
-      return true;
+    const bool own = owner && owner->user == options_.user;
+    if (own && (owner->user != 0 || is_really_roots(socket))) return true;
+    if (own)
+      say("a connection to the workers' store was closed before it was known whose it was: what it "
+          "said is lost",
+          "gone");
     // One that has come and gone is nobody's any more.
-    if (owner && owner->is_open)
+    else if (owner && owner->is_open)
       say("a process of user " + std::to_string(owner->user) +
               " wanted to connect to the workers' store: only those of user " +
               std::to_string(options_.user) + " may",
@@ -138,7 +145,8 @@ class RelayPlace : public std::enable_shared_from_this<RelayPlace> {
     std::swap(clients_[index], clients_.back());
     clients_[index]->index = index;
     clients_.pop_back();
-    if (!waits_ && listener_.is_open() && clients_.size() + 1 == options_.clients) await_clients();
+    if (waits_ || pauses_ || !listener_.is_open()) return;
+    if (clients_.size() + 1 == options_.clients) await_clients();
   }
 
   const RelayOptions& options_;
@@ -147,7 +155,9 @@ class RelayPlace : public std::enable_shared_from_this<RelayPlace> {
   asio::steady_timer pause_;
   const RelayedClient::Round round_;
   std::vector<std::shared_ptr<RelayedClient>> clients_;
+  // For the next connection: for the listener, for a moment; or, if neither, for room.
   bool waits_ = false;
+  bool pauses_ = false;
 };
 
 }  // namespace

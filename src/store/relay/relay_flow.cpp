@@ -18,8 +18,8 @@ void RelayFlow::on_store() {
 }
 
 bool RelayFlow::lost_store() {
-  store_ = false;
   if (!engine_ || engine_->state() != secure::TlsEngine::State::Handshake) return false;
+  store_ = false;
   engine_.reset();
   return true;
 }
@@ -98,7 +98,9 @@ void RelayFlow::consume(std::string& bytes, std::size_t size) {
 bool RelayFlow::take_end(Side to) {
   const Side from = to == Side::Client ? Side::Store : Side::Client;
   if (!ended_[index(from)] || told_[index(to)] || !output(to).empty()) return false;
-  if (to == Side::Store && (!is_open() || !to_store_.empty())) return false;
+  // One that has ended, and perhaps its TLS with it, takes no more.
+  const bool waits = !ended_[index(Side::Store)] && (!is_open() || !to_store_.empty());
+  if (to == Side::Store && waits) return false;
   return told_[index(to)] = true;
 }
 

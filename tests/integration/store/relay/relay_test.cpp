@@ -9,7 +9,9 @@
 
 #include <chrono>
 #include <cstddef>
+#include <filesystem>
 #include <future>
+#include <iterator>
 #include <memory>
 #include <optional>
 #include <string>
@@ -162,6 +164,24 @@ TEST_P(RelayTest, TheEndOfTheStoreEndsTheClients) {
   EXPECT_EQ(open.add("n", 1), 1);
   ending.reset();
   EXPECT_TRUE(open.is_closed_by_peer());
+}
+
+// A scanner of ports, say, whom the store shuts out.
+TEST_P(RelayTest, WhoseConnectionTheStoreClosesLeavesNothingBehind) {
+  const auto descriptors = [] {
+    const std::filesystem::directory_iterator all("/proc/self/fd");
+    return std::distance(begin(all), end(all));
+  };
+  const auto probe = [this] {
+    RawConnection curious(place_);
+    EXPECT_TRUE(curious.send("GET / HTTP/1.1\r\nHost: node0\r\n\r\n"));
+    EXPECT_TRUE(curious.is_closed_by_peer());
+  };
+  const auto before = descriptors();
+  for (int i = 0; i < 20; ++i)
+    probe();
+  // One may be on its way.
+  EXPECT_TRUE(test::eventually([&] { return descriptors() < before + 10; })) << descriptors();
 }
 
 TEST_P(RelayTest, AResetOfTheStoreEndsTheClients) {

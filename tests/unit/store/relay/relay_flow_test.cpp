@@ -47,6 +47,22 @@ TEST(RelayFlowTest, PassesOnWhatBothSidesSay) {
   EXPECT_EQ(flow.fault(), Fault::None);
 }
 
+// The store closes a connection whose bytes make no sense.
+TEST(RelayFlowTest, IsOverWhenTheClientEndsAfterTheStore) {
+  RelayFlow flow(nullptr);
+  flow.on_store();
+  flow.take(Side::Client, "nonsense");
+  EXPECT_EQ(sent(flow, Side::Store), "nonsense");
+  EXPECT_FALSE(flow.lost_store());
+  flow.end(Side::Store);
+  EXPECT_TRUE(flow.take_end(Side::Client));
+  flow.take(Side::Client, "more");
+  flow.end(Side::Client);
+  (void)sent(flow, Side::Store);
+  EXPECT_TRUE(flow.take_end(Side::Store));
+  EXPECT_TRUE(flow.is_over());
+}
+
 TEST(RelayFlowTest, KeepsWhatTheClientSaysUntilThereIsAStore) {
   RelayFlow flow(nullptr);
   flow.take(Side::Client, "early");
