@@ -15,6 +15,7 @@
 #include "hang/heartbeat_file.hpp"
 #include "jobs/job_view.hpp"
 #include "jobs/usage.hpp"
+#include "launcher/devices/gpu_ledger.hpp"
 #include "launcher/output/log_layout.hpp"
 #include "rendezvous/keys.hpp"
 #include "stacks/stack_report.hpp"
@@ -124,8 +125,9 @@ class Watched {
   AgentStacks stacks{test::stacks_parts(
       parts, kHost, screen.start(),
       [this](const LookRequest& request) { unwound.push_back(request.unwind); })};
+  GpuLedger gpus;
   AgentWatch watch{{parts.io, parts.options, kHost, parts.workers, parts.backend, driver,
-                    parts.events, parts.status, stacks, [this] { ++news; }},
+                    parts.events, parts.status, stacks, gpus, [this] { ++news; }},
                    std::nullopt};
 
  private:
