@@ -169,8 +169,8 @@ TEST_P(RelayTest, TheEndOfTheStoreEndsTheClients) {
 // A scanner of ports, say, whom the store shuts out.
 TEST_P(RelayTest, WhoseConnectionTheStoreClosesLeavesNothingBehind) {
   const auto descriptors = [] {
-    const std::filesystem::directory_iterator all("/proc/self/fd");
-    return std::distance(begin(all), end(all));
+    return std::distance(std::filesystem::directory_iterator("/proc/self/fd"),
+                         std::filesystem::directory_iterator());
   };
   const auto probe = [this] {
     RawConnection curious(place_);
