@@ -843,6 +843,7 @@ class FailingNodesTest : public testing::Test {
   static Config three() {
     auto c = config(3, 3);
     c.ticket = "a";
+    c.max_restarts = 2;
     return c;
   }
   FailingNodesTest() : board_(three()) {

@@ -76,7 +76,7 @@ TEST(StackTextTest, AChildForWhichItsWorkerWaitsIsShownUnasked) {
   EXPECT_THAT(text_of(report),
               HasSubstr("\nrank 0, child loader, for which it waits:\n    read\n"));
   EXPECT_THAT(text_of(report),
-              HasSubstr("\n1 thread of a process that a worker has started with 1 stack: --all"));
+              HasSubstr("\n1 thread of a process that a worker has started with 1 stack: drunctl"));
 }
 
 TEST(StackTextTest, CutsWhatIsLong) {

@@ -181,8 +181,9 @@ TEST_F(EventHooksTest, OneThatTakesTooLongIsEndedAndTheNextHasItsTurn) {
 }
 
 TEST_F(EventHooksTest, AtTheEndItIsToldToEndAndNoOtherBegins) {
-  hook(Kind::Warning, "trap 'echo told >>" + file() + "; exit' TERM; echo $DRUN_EVENT_REASON >>" +
-                          file() + "; while :; do sleep 1000; done");
+  hook(Kind::Warning,
+       "trap 'echo told >>" + file() + "; exit' TERM; echo $DRUN_EVENT_REASON >>" + file() +
+           "; while :; do sleep 0.01; done");  // a shell that has begun to wait is told late
   EventHooks hooks(io_, hooks_, {.each = kEver, .at_end = {}, .grace = kEver});
   hooks.tell(warning("first"), false);
   hooks.tell(warning("second"), false);
