@@ -48,7 +48,8 @@ class NvmlProcessesTest : public ::testing::Test {
 TEST_F(NvmlProcessesTest, EachHasItsGpuAndItsMemoryIfThatIsKnown) {
   EXPECT_EQ(in_child([](const NvmlProcesses& nvml) {
               std::string text;
-              for (const GpuProcess& each : nvml.list().value())
+              const auto all = nvml.list().value();
+              for (const GpuProcess& each : all)
                 text += std::to_string(each.gpu) + " " + std::to_string(each.pid) + " " +
                         std::to_string(each.memory_kib) + " " + std::to_string(each.percent) + "\n";
               return text;
@@ -63,7 +64,8 @@ TEST_F(NvmlProcessesTest, HowBusyAGpuWasIsToldSinceTheLastSample) {
               std::uint64_t since = 1;
               for (int i = 0; i < 2; ++i) {
                 const std::uint64_t before = since;
-                for (const auto& [pid, percent] : nvml.busy(0, since).value())
+                const auto all = nvml.busy(0, since).value();
+                for (const auto& [pid, percent] : all)
                   text += std::to_string(pid) + " " + std::to_string(percent) + "\n";
                 text += since > before ? "later\n" : "";
               }
