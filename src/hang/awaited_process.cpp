@@ -29,9 +29,14 @@ bool is_below(pid_t pid, pid_t above, const Family& processes) {
   return false;
 }
 
+// Who has the other end of a pair of sockets itself wakes itself up by it, as event loops do: that
+// children have inherited it says nothing. Of a pipe both ends are often kept.
 bool answers_to(const WaitingProcess& process, const WaitingProcess& waiter) {
-  return std::any_of(waiter.awaits_files.begin(), waiter.awaits_files.end(),
-                     [&](const std::string& file) { return process.answers.contains(file); });
+  return std::any_of(
+      waiter.awaits_files.begin(), waiter.awaits_files.end(), [&](const std::string& file) {
+        const bool own = file.starts_with("socket:") && waiter.answers.contains(file);
+        return !own && process.answers.contains(file);
+      });
 }
 
 // The processes below `pid` that it waits for.

@@ -43,7 +43,7 @@ State state_of(const std::string& file) {
   return {status.st_mtim.tv_sec * 1'000'000'000 + status.st_mtim.tv_nsec, status.st_size};
 }
 
-struct Awaited {
+struct AwaitedDump {
   std::string file;
   State before;
   State last;
@@ -51,7 +51,7 @@ struct Awaited {
 };
 
 // It has changed since it was asked for, and no more since the last look.
-void look_at(Awaited& dump) {
+void look_at(AwaitedDump& dump) {
   const State now = state_of(dump.file);
   dump.written = now != dump.before && now == dump.last && now.size > 0;
   dump.last = now;
@@ -71,9 +71,9 @@ std::optional<FlightRecorder> flight_recorder_of(const std::vector<std::string>&
 Dumps ask_for_dumps(const FlightRecorder& recorder, const std::vector<int>& ranks,
                     std::chrono::milliseconds limit) {
   Dumps dumps;
-  std::vector<Awaited> awaited;
+  std::vector<AwaitedDump> awaited;
   for (const int rank : ranks) {
-    Awaited dump{recorder.dump + std::to_string(rank), {}, {}};
+    AwaitedDump dump{recorder.dump + std::to_string(rank), {}, {}};
     dump.before = dump.last = state_of(dump.file);
     if (!ask(recorder.pipe + std::to_string(rank) + ".pipe")) continue;
     dumps.asked.push_back(rank);
@@ -81,14 +81,14 @@ Dumps ask_for_dumps(const FlightRecorder& recorder, const std::vector<int>& rank
   }
   const auto all_written = [&] {
     return std::all_of(awaited.begin(), awaited.end(),
-                       [](const Awaited& dump) { return dump.written; });
+                       [](const AwaitedDump& dump) { return dump.written; });
   };
   for (const auto end = Clock::now() + limit; !all_written() && Clock::now() < end;) {
     std::this_thread::sleep_for(kLook);
-    for (Awaited& dump : awaited)
+    for (AwaitedDump& dump : awaited)
       if (!dump.written) look_at(dump);
   }
-  for (Awaited& dump : awaited)
+  for (AwaitedDump& dump : awaited)
     if (dump.written) dumps.files.push_back(std::move(dump.file));
   return dumps;
 }

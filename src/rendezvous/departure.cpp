@@ -5,6 +5,7 @@
 
 #include "rendezvous/membership.hpp"
 #include "rendezvous/messages.hpp"
+#include "rendezvous/stop_signal.hpp"
 
 namespace drun::rendezvous {
 namespace {
@@ -125,9 +126,9 @@ const std::string& Departure::reason() const {
 
 // The signal that an agent of the job received; its exit code is 128 + the signal.
 int Departure::stop_signal() const {
-  if (asked()) return signal_of_exit_code(request_.exit_code);
+  if (asked()) return requested_signal(request_.exit_code);
   const bool told = ending_ && ending_->end == End::Stopped;
-  return told ? signal_of_exit_code(ending_->exit_code) : 0;
+  return told ? requested_signal(ending_->exit_code) : 0;
 }
 
 // Out of touch with the store there is no time for a grace; a node that gave up by itself, or was

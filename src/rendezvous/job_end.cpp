@@ -64,15 +64,15 @@ void close_failed(DecisionContext& c) {
   Outcome outcome;
   outcome.end = End::Failure;
   outcome.exit_code = job_exit_code(root, c.config.exit_code);
-  outcome.text = describe(root);
+  outcome.text = cause_text(root);
   if (c.state.crashes > 0 && root.rank == c.state.crash_rank && root.cause == c.state.crash_cause) {
     outcome.notes.push_back("crash loop: rank " + std::to_string(root.rank) +
                             " ended in the same way " + std::to_string(c.state.crashes + 1) +
                             " times in a row within seconds of its start");
-  } else if (c.config.max_restarts > 0 && !root.why_no_restart.empty()) {
-    outcome.notes.push_back("not restarted: " + root.why_no_restart);
   } else if (c.config.max_restarts > 0 && c.round().restart_count >= c.config.max_restarts) {
     outcome.notes.push_back("no restart of " + std::to_string(c.config.max_restarts) + " is left");
+  } else if (c.config.max_restarts > 0 && !root.why_no_restart.empty()) {
+    outcome.notes.push_back("not restarted: " + root.why_no_restart);
   }
   note_set_aside(c, outcome);
   if (!root.requeue)

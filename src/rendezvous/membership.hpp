@@ -120,8 +120,8 @@ struct State {
   bool plan_broken = false;                            // a planned member has gone
   std::vector<std::string> refusals;                   // the last few reasons, for the time-out
   std::string other_jobs;                              // on the same store, as text
-  // In the current round, as reported, in the order in which nodes said that they fail; once that
-  // is being stopped for one of them, that one first.
+  // In the current round, as reported: first that of the node that said first that it fails or,
+  // once the round is being stopped for another, that one.
   std::vector<Failure> failures;
   int failing = 0;        // nodes of which a worker has failed
   std::set<int> awaited;  // RankSlot::failed_as of those that have not reported how

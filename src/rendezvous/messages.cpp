@@ -213,11 +213,23 @@ std::string with_place(std::string waiting, const Config& config) {
   return waiting.insert(number_ends, place);
 }
 
+// drun's own, whatever the program: no rank is to blame.
+bool is_of_drun(const FailureSummary& failure) {
+  return failure.pid <= 0 && failure.signal == 0 && failure.exit_code == kDrunFailed;
+}
+
+std::string could_not_start(const FailureSummary& failure) {
+  return "drun" + (failure.host.empty() ? "" : " on " + failure.host) +
+         " could not start its workers: " + failure.cause;
+}
+
+std::string cause_text(const FailureSummary& failure) {
+  if (is_of_drun(failure)) return could_not_start(failure);
+  return "rank " + std::to_string(failure.rank) + " on " + failure.host + ": " + failure.cause;
+}
+
 std::string failure_text(const FailureSummary& failure) {
-  // drun's own, whatever the program: no rank is to blame.
-  if (failure.pid <= 0 && failure.signal == 0 && failure.exit_code == kDrunFailed)
-    return "drun" + (failure.host.empty() ? "" : " on " + failure.host) +
-           " could not start its workers: " + failure.cause;
+  if (is_of_drun(failure)) return could_not_start(failure);
   std::string text =
       "rank " + std::to_string(failure.rank) + " (local rank " + std::to_string(failure.local_rank);
   if (!failure.host.empty()) text += " on " + failure.host;

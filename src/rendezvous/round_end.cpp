@@ -110,10 +110,6 @@ void spend_restart(DecisionContext& c, bool failed) {
 
 }  // namespace
 
-std::string describe(const FailureSummary& failure) {
-  return "rank " + std::to_string(failure.rank) + " on " + failure.host + ": " + failure.cause;
-}
-
 std::string lost_text(const DecisionContext& c) {
   const bool missing = c.state.lost == 0;
   for (const auto& [ticket, slot] : c.state.slots) {
@@ -170,7 +166,7 @@ void running(DecisionContext& c) {
     choose_root(c);
     const Failure& root = c.root();
     const FailureSummary& summary = root.summary;
-    stop_round(c, Cause::Failure, describe(summary));
+    stop_round(c, Cause::Failure, cause_text(summary));
     c.round().root = root.ticket;
     c.round().hung = summary.hung;
     c.decision.news.push_back(

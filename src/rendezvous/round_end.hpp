@@ -20,8 +20,6 @@ void choose_root(DecisionContext& c);
 // Nobody of the round is out of touch, and no worker that runs makes progress.
 [[nodiscard]] bool is_still(const State& s);
 
-[[nodiscard]] std::string describe(const FailureSummary& failure);
-
 // Which node is gone.
 [[nodiscard]] std::string lost_text(const DecisionContext& c);
 

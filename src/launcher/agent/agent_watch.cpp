@@ -102,7 +102,7 @@ void AgentWatch::tell_whether_open(const NodeIdentity& node) {
   told_open_ = true;
   log::info(
       "whoever reaches {} can change this job; a token closes it: --token-file FILE, the same on "
-      "all nodes (none: say nothing)",
+      "all nodes; --token-file none: not to be told",
       meeting_place(options));
 }
 

@@ -208,7 +208,9 @@ std::string machine_name(int machine) {
 
 // Why the kernel does not take a file for a program. What may be a script has gone to /bin/sh.
 std::string why_no_program(const char* path) {
-  const int machine = machine_of(beginning_of(path));
+  const std::string head = beginning_of(path);
+  if (head.empty()) return "";  // it cannot be read
+  const int machine = machine_of(head);
   if (machine < 0) return " (it is neither a program nor a script)";
   const int own = machine_of(beginning_of("/proc/self/exe"));
   if (machine == own) return "";

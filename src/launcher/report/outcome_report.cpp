@@ -16,6 +16,7 @@
 #include "launcher/report/failure_report.hpp"
 #include "launcher/report/gathered_ranks.hpp"
 #include "launcher/report/hang_suspicion.hpp"
+#include "rendezvous/stop_signal.hpp"
 
 namespace drun::launcher {
 namespace {
@@ -70,7 +71,7 @@ void report_outcome(std::size_t tail_lines, const rendezvous::Outcome& outcome, 
   const auto suspicion =
       outcome.failure ? suspect_hang(*outcome.failure, node.stopped) : std::nullopt;
   const bool asked_for = outcome.end == rendezvous::End::Stopped;
-  if (asked_for && signal_of_exit_code(outcome.exit_code) != 0) {
+  if (asked_for && rendezvous::requested_signal(outcome.exit_code) != 0) {
     log::info("stopped: {}", outcome.text);  // a signal asked for it: no failure
   } else if (outcome.end != rendezvous::End::Success && (asked_for || !outcome.failure)) {
     log::error("{}", outcome.text);

@@ -149,6 +149,13 @@ TEST(AwaitedProcessTest, WhomARankWaitsForFollowsFromItsProcesses) {
 }
 
 // As processes that end and begin while they are read may make it seem.
+// The pair of sockets by which an event loop wakes itself up; a forked helper has both of its ends.
+TEST(AwaitedProcessTest, WhoWakesItselfUpWaitsForNoChild) {
+  const Processes processes{{10, answers({"socket:[7]"}, reads(1, {"socket:[7]"}))},
+                            {11, answers({"socket:[7]"}, with(10))}};
+  EXPECT_EQ(whom_it_awaits(10, processes).whom, Whom::Unknown);
+}
+
 TEST(AwaitedProcessTest, ACircleEnds) {
   Processes circle = {{10, waits_for_children(11)}, {11, waits_for_children(10)}};
   (void)whom_it_awaits(10, circle);

@@ -833,7 +833,13 @@ TEST_F(MemberTest, OthersLeaveAtOnceWithTheJobsOutcome) {
 
 TEST_F(MemberTest, TheSignalThatToldAnotherNodeToStopIsPassedOn) {
   for (const auto& [end, code, signal] : std::vector<std::tuple<End, int, int>>{
-           {End::Stopped, 130, 2}, {End::Stopped, 124, 0}, {End::Failure, 137, 0}}) {
+           {End::Stopped, 130, 2},
+           {End::Stopped, 124, 0},
+           {End::Failure, 137, 0},
+           // Those for which an agent was lost, who may have died of anything.
+           {End::Stopped, 137, 0},
+           {End::Stopped, 139, 0},
+           {End::Stopped, 255, 0}}) {
     run(1);
     put(keys_.outcome, encode(Outcome{end, code, "why", std::nullopt}));
     round(1, Phase::Closed);

@@ -877,7 +877,7 @@ TEST_F(FailingNodesTest, TheFirstThatSaidSoIsTheCause) {
   EXPECT_EQ(board_.phase(), Phase::Stopping);
   EXPECT_EQ(board_.state().round.root, "b");
   EXPECT_EQ(board_.state().round.reason, "rank 1 on b: exit code 7");
-  EXPECT_EQ(reported(), "bac");
+  EXPECT_EQ(reported(), "bca");
 }
 
 TEST_F(FailingNodesTest, ALaterOneIsNotWaitedFor) {
@@ -910,7 +910,7 @@ TEST_F(FailingNodesTest, OneThatIsGoneIsNotWaitedFor) {
   EXPECT_EQ(board_.state().round.root, "c");
 }
 
-TEST_F(FailingNodesTest, WhatComesAfterTheStopStandsAfterTheCause) {
+TEST_F(FailingNodesTest, WhatComesAfterTheStopIsNotTheCause) {
   board_.begins_to_fail("b");
   board_.begins_to_fail("c");
   board_.fails("a");
@@ -920,7 +920,7 @@ TEST_F(FailingNodesTest, WhatComesAfterTheStopStandsAfterTheCause) {
   board_.fails("c");
   board_.fails("b");
   board_.settle();
-  EXPECT_EQ(reported(), "abc");
+  EXPECT_EQ(reported(), "acb");
 }
 
 TEST_F(FailingNodesTest, TheNextRoundKnowsNothingOfIt) {

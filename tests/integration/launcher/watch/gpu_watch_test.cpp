@@ -78,8 +78,7 @@ TEST_F(GpuWatchTest, OtherwiseNobodyIsAskedBeforeSomebodyWantsToKnow) {
   (void)rig_.end(0);
   sample();
   EXPECT_EQ(told_, 0);
-  await([this] { return told_ == 1; });
-  EXPECT_EQ(ledger_.of(1, 102), (GpuUse{2'048, 30}));
+  await([this] { return told_ == 1 && ledger_.of(1, 102) == GpuUse{2'048, 30}; });
   EXPECT_EQ(asked(), "102\n") << "of those that run";
   sample();
   EXPECT_EQ(told_, 2) << "there is one of this round";
@@ -89,8 +88,7 @@ TEST_F(GpuWatchTest, OtherwiseNobodyIsAskedBeforeSomebodyWantsToKnow) {
   start(2);
   sample();
   sample();
-  await([this] { return told_ == 5; });
-  EXPECT_EQ(asked(), "102\n101 102\n") << "one for both";
+  await([this] { return told_ == 5 && asked() == "102\n101 102\n"; });  // one for both
 }
 
 TEST_F(GpuWatchTest, WhoCannotTellIsNotAskedAgain) {
