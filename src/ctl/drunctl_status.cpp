@@ -193,7 +193,7 @@ int status_of_host(const CtlOptions& options, const std::optional<std::string>& 
   for (const auto& [place, asides] : places) {
     const auto& [endpoint, id] = place;
     CtlOptions own = options;
-    if (const Tls made = made_key(id, endpoint, deadline)) own.tls = made;
+    if (own.tls == nullptr) own.tls = made_key(id, endpoint, deadline);
     code = std::max(code, status_at(own, first_there(places_of(endpoint), deadline, own.tls), id,
                                     deadline, asides));
   }

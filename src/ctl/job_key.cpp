@@ -70,20 +70,23 @@ Tls made_key(const std::string& job, const std::string& place, Clock::time_point
   return nullptr;
 }
 
-// Most stores ask for none: then nobody is asked. A host may have several names, but the port is a
-// number that few jobs have: such keys are tried first.
+// A host may have several names, but the port is a number that few jobs have: such a key is tried
+// first. The others are for a job whose store has moved, if this store asks for one at all: to a
+// store that does, a question without a key is a stranger's.
 Tls made_key_at(const Endpoint& store, Clock::time_point deadline) {
-  if (status::find_key_sockets(std::nullopt).empty()) return nullptr;
+  const auto keys = made_keys(std::nullopt, deadline);
+  const auto is_there = [&](const MadeKey& key) {
+    const auto place = parse_endpoint(key.place, 0);
+    return place && place->port == store.port;
+  };
+  for (const MadeKey& key : keys)
+    if (is_there(key) && fits(key, store, deadline)) return key.tls;
+  if (keys.empty()) return nullptr;
   const auto plain = store::ControlQuery::open(
       store, std::min(deadline, Clock::now() + kStoreLimit), false, nullptr);
   if (plain || plain.error().code() != store::Errc::WrongToken) return nullptr;
-  auto keys = made_keys(std::nullopt, deadline);
-  std::stable_partition(keys.begin(), keys.end(), [&](const MadeKey& key) {
-    const auto place = parse_endpoint(key.place, 0);
-    return place && place->port == store.port;
-  });
   for (const MadeKey& key : keys)
-    if (fits(key, store, deadline)) return key.tls;
+    if (!is_there(key) && fits(key, store, deadline)) return key.tls;
   return nullptr;
 }
 

@@ -119,20 +119,21 @@ int become(const drun::launcher::Options& options) {
 drun::Status use_token(drun::launcher::Options& options, FoundTokens found) {
   using namespace drun;
   const bool elsewhere = options.start || !options.instead.empty();
-  const bool none = options.token_file == secure::kNoTokenFile;
   options.token_is_made = found.made.has_value();
   auto given = secure::given_token(std::move(found.made ? found.made : found.given),
-                                   elsewhere && !none ? "" : options.token_file);
+                                   elsewhere ? "" : options.token_file);
   if (!given) return given.error();
   options.token = std::move(*given);
   if (options.token && !options.token->is_long()) log::warning("{}", secure::kShortToken);
+  // A token that nobody asked for leaves MASTER_ADDR as it is.
+  const bool in_files =
+      elsewhere && !options.token_file.empty() && options.token_file != secure::kNoTokenFile;
+  launcher::choose_worker_store(options, in_files || (options.token && !options.token_is_made));
   return Done{};
 }
 
 int run(drun::launcher::Options& options, FoundTokens found) {
   using namespace drun;
-  const bool none = options.token_file == secure::kNoTokenFile;
-  launcher::choose_worker_store(options, !none && (found.given || !options.token_file.empty()));
   if (!options.inferred.empty()) log::info("{}", options.inferred);
   for (const auto& note : options.notes)
     log::warning("{}", note);

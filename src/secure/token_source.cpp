@@ -96,7 +96,7 @@ Result<Token> read_token(const std::string& path, std::chrono::milliseconds limi
 
 Result<std::optional<Token>> given_token(std::optional<Result<Token>> variable,
                                          const std::string& file) {
-  if (file == kNoTokenFile || (!variable && file.empty())) return std::optional<Token>();
+  if (!variable && (file.empty() || file == kNoTokenFile)) return std::optional<Token>();
   auto token = variable ? std::move(*variable) : read_token(file);
   if (token) return std::optional(std::move(*token));
   return Error(token.error().code(), (variable ? "" : "--token-file ") + token.error().what());

@@ -31,8 +31,8 @@ inline constexpr std::string_view kNoTokenFile = "none";
 [[nodiscard]] Result<Token> read_token(const std::string& path,
                                        std::chrono::milliseconds limit = kFilesLimit);
 
-// What a program was given: none if `file` is kNoTokenFile; else the variable's, or the file's. An
-// empty `file` is none. Nullopt: none was given. The error is a sentence for the user.
+// What a program was given: the variable's, which comes first, or else the file's; an empty `file`
+// is none, as kNoTokenFile is. Nullopt: none was given. The error is a sentence for the user.
 [[nodiscard]] Result<std::optional<Token>> given_token(std::optional<Result<Token>> variable,
                                                        const std::string& file);
 

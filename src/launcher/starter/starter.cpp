@@ -222,10 +222,12 @@ bool Starter::is_token_needed() const {
 
 // One that was made is none that the user counts on.
 void Starter::drop_token_that_one_cannot_use() {
-  for (const auto& remote : remotes_) {
-    if (!token_ || options_.token || !remote->hello || remote->hello->no_tls.empty()) continue;
-    log::debug("no token is made for the job: {}: {}", remote->name,
-               printable(remote->hello->no_tls));
+  for (std::size_t host = 0; host < remotes_.size(); ++host) {
+    const auto& remote = remotes_[host];
+    if (!token_ || options_.token || roll_.is_gone(host)) continue;
+    if (!remote->hello || remote->hello->no_tls.empty()) continue;
+    log::info("no token is made for the job: {}: {}", remote->name,
+              printable(remote->hello->no_tls));
     token_.reset();
     key_door_.close();
   }

@@ -1,8 +1,10 @@
 #include "launcher/views/key_door.hpp"
 
+#include <fcntl.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include <cerrno>
 #include <chrono>
 #include <utility>
 
@@ -34,6 +36,9 @@ void KeyDoor::open(const std::string& job, const std::string& key,
     (void)acceptor_.bind(std::string(1, '\0') + status::new_key_socket_name(::geteuid(), job),
                          error);
   if (!error) (void)acceptor_.listen(16, error);
+  // What drun starts must not go on listening in its place.
+  if (!error && ::fcntl(acceptor_.native_handle(), F_SETFD, FD_CLOEXEC) != 0)
+    error = asio::error_code(errno, asio::system_category());
   if (error) return log::debug("no socket that gives drunctl the key: {}", error.message());
   wait();
 }

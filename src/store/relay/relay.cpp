@@ -202,7 +202,20 @@ class Relay::Impl {
   void start() {
     work_.emplace(io_.get_executor());
     const SignalBlock no_signals;  // they are the other threads' business
-    thread_ = std::thread([this] { io_.run(); });
+    thread_ = std::thread([this] { run(); });
+  }
+
+  // What a lack of memory or of the kernel's room breaks off must not end the agent.
+  void run() {
+    for (;;) {
+      try {
+        io_.run();
+        return;
+      } catch (const std::exception& failed) {
+        shared_.log.report(std::string("a relayed connection is lost: ") + failed.what(),
+                           RelayedClient::Clock::now(), "lost");
+      }
+    }
   }
 
   const RelayOptions options_;

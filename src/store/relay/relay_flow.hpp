@@ -54,10 +54,16 @@ class RelayFlow {
   [[nodiscard]] bool take_end(Side to);
   // Both have heard of the other's end.
   [[nodiscard]] bool is_over() const { return told_[0] && told_[1]; }
+  // There is a store, which knows the token if there is one.
+  [[nodiscard]] bool is_open() const { return store_ && (!tls_ || engine_->is_open()); }
+  // The client has gone before that, and nothing that it has said is left.
+  [[nodiscard]] bool is_deserted() const {
+    return ended_[index(Side::Client)] && to_store_.empty() && !ended_[index(Side::Store)] &&
+           !is_open();
+  }
 
  private:
   static constexpr std::size_t index(Side side) { return static_cast<std::size_t>(side); }
-  [[nodiscard]] bool is_open() const { return store_ && (!tls_ || engine_->is_open()); }
   void look_at_opening();
   void encrypt_some();
   static void consume(std::string& bytes, std::size_t size);

@@ -76,17 +76,31 @@ void RelayedClient::on_dialed(Result<FileDescriptor> socket) {
   dialer_.reset();
   store_.awaits_readable = store_.awaits_writable = false;
   flow_.on_store();
+  await_token();
   pump();
+}
+
+// A store that stands still accepts connections, and says nothing.
+void RelayedClient::await_token() {
+  if (flow_.is_open()) return;
+  again_.expires_at(came_at_ + round_.patience);
+  again_.async_wait([self = shared_from_this()](std::error_code cancelled) {
+    if (!cancelled && !self->over_ && !self->flow_.is_open()) self->give_up("it gives no answer");
+  });
+}
+
+void RelayedClient::give_up(const std::string& why) {
+  round_.say("the workers' store at " + to_string(round_.store) +
+                 ": a worker's connection is given up: " + why,
+             "given up");
+  finish(true);
 }
 
 // As a client does that gets no connection.
 void RelayedClient::try_again(const std::string& why) {
   const auto now = Clock::now();
   const std::string place = "the workers' store at " + to_string(round_.store);
-  if (now - came_at_ >= round_.patience) {
-    round_.say(place + ": a worker's connection is given up: " + why, "given up");
-    return finish(true);
-  }
+  if (now - came_at_ >= round_.patience) return give_up(why);
   round_.say(place + ": " + why + "; trying again", why);
   again_.expires_after(pause_);
   pause_ = std::min(2 * pause_, kLongestPause);
@@ -101,7 +115,7 @@ void RelayedClient::pump() {
   for (const Side side : {Side::Client, Side::Store})
     if (!over_) flush(side);
   if (over_) return;
-  if (flow_.is_over()) return finish(false);
+  if (flow_.is_over() || flow_.is_deserted()) return finish(false);
   for (const Side side : {Side::Client, Side::Store})
     if (end_of(side).socket.is_open() && flow_.wants(side)) await_readable(side);
 }

@@ -63,7 +63,9 @@ class RelayedClient : public std::enable_shared_from_this<RelayedClient> {
   void dial();
   void on_dialed(Result<FileDescriptor> socket);
   void redial();
+  void await_token();
   void try_again(const std::string& why);
+  void give_up(const std::string& why);
   void pump();
   void flush(Side to);
   void read(Side from);

@@ -197,6 +197,10 @@ bool Connection::receive(Time now, bool has_urgent) {
     return false;
   }
   if (!has_said_something_ && tls_context_ != nullptr && shared_.input[0] == secure::kTlsHello) {
+    if (!may_prove_) {
+      drop("it has shown no token in time");
+      return false;
+    }
     if (!begin_secure()) return false;
     take_secure({shared_.input.get(), static_cast<std::size_t>(received)}, now);
     return has_urgent || static_cast<std::size_t>(received) == room;

@@ -93,6 +93,8 @@ class Connection final : public EventSource, public Peer, public TurnQueue::Wait
   // A peer that has begun with TLS says something when it has proved that it has the token.
   [[nodiscard]] bool has_said_something() const { return has_said_something_; }
   // Whether it may stay as long as it likes, as far as the token is concerned.
+  // It may not begin TLS any more: nobody waits for the token.
+  void end_proving() { may_prove_ = false; }
   [[nodiscard]] bool is_welcome() const { return is_proven() || (!tls_ && serves_strangers_); }
 
   // The server's own notes.
@@ -151,6 +153,7 @@ class Connection final : public EventSource, public Peer, public TurnQueue::Wait
   ConnectionPhase phase_ = ConnectionPhase::Reading;
   const bool serves_strangers_;
   bool has_said_something_ = false;
+  bool may_prove_ = true;
   bool awaits_turn_ = false;   // until resume()
   bool send_blocked_ = false;  // the socket took less than there was
 };

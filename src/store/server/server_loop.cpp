@@ -305,6 +305,7 @@ void ServerLoop::end_unwelcome() {
   while (!unproven_.empty() && now_ - unproven_.begin()->second->came_at >= limits_.proof_time) {
     Connection& connection = *unproven_.begin()->second;
     unproven_.erase(unproven_.begin());
+    connection.end_proving();
     if (connection.is_welcome()) continue;
     connection.drop("it has shown no token in time");
     remove(connection);

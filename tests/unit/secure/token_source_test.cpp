@@ -79,7 +79,7 @@ TEST(TokenVariableTest, OneThatDrunHasMadeHasAVariableOfItsOwn) {
 
 TEST(TokenVariableTest, InPlaceOfAFileThereMayBeNone) {
   EXPECT_FALSE(given_token({}, "none").value());
-  EXPECT_FALSE(given_token(Token::from(kText), "none").value()) << "of this job, the user says";
+  EXPECT_TRUE(given_token(Token::from(kText), "none").value()) << "the variable comes first";
 }
 
 TEST(TokenVariableTest, OfSeveralTheFirstCountsAndNoneStays) {

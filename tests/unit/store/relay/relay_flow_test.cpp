@@ -47,6 +47,19 @@ TEST(RelayFlowTest, PassesOnWhatBothSidesSay) {
   EXPECT_EQ(flow.fault(), Fault::None);
 }
 
+TEST(RelayFlowTest, AClientThatGoesBeforeThereIsAStoreIsNotKept) {
+  RelayFlow flow(nullptr);
+  EXPECT_FALSE(flow.is_deserted());
+  flow.take(Side::Client, "last words");
+  flow.end(Side::Client);
+  EXPECT_FALSE(flow.is_deserted()) << "the store is to hear them";
+  RelayFlow silent(nullptr);
+  silent.end(Side::Client);
+  EXPECT_TRUE(silent.is_deserted());
+  silent.on_store();
+  EXPECT_FALSE(silent.is_deserted()) << "it is told of the end";
+}
+
 // The store closes a connection whose bytes make no sense.
 TEST(RelayFlowTest, IsOverWhenTheClientEndsAfterTheStore) {
   RelayFlow flow(nullptr);
