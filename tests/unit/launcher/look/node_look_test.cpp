@@ -32,15 +32,15 @@ int ranks_in(const std::vector<stacks::StateRow>& states) {
 
 TEST(NodeLookTest, TheStatesOfAllRanksAreThereThoughNoTimeIsLeftForTheirStacks) {
   const test::WaitingProcess process;
-  LookRequest request = request_of(100, process.pid());
+  LookRequest request = request_of(20, process.pid());
   request.workers.back().pid = 0;
   request.all = std::chrono::milliseconds(0);
   const auto report = look_at_node(request, {}, {{"a note", {}}});
-  EXPECT_EQ(ranks_in(report.states), 99);
+  EXPECT_EQ(ranks_in(report.states), 19);
   ASSERT_FALSE(report.groups.empty());
   EXPECT_THAT(report.groups.front().problem, HasSubstr("not looked at: the time was over"));
   const std::vector<stacks::StackNote> notes{{"a note", {}},
-                                             {"its worker does not run", {{99, 99}}}};
+                                             {"its worker does not run", {{19, 19}}}};
   EXPECT_EQ(report.notes, notes);
 }
 
