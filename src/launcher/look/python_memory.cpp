@@ -299,7 +299,7 @@ std::optional<Section> find_section(const FileDescriptor& file) {
     std::array<char, kName.size() + 1> name{};
     if (read_file(file, sections[header.e_shstrndx].sh_offset + section.sh_name, name.data(),
                   name.size()) &&
-        kName == name.data())
+        name.back() == '\0' && kName == std::string_view(name.data(), kName.size()))
       return Section{section.sh_addr, first->p_vaddr};
   }
   return std::nullopt;
