@@ -112,8 +112,8 @@ TEST_F(GpuWatchTest, WhoCannotTellIsNotAskedAgain) {
 TEST_F(GpuWatchTest, ADriverThatHangsHoldsNobodyUp) {
   watch(true, "sleep 1000");
   start();
-  sample();
   const auto begun = Clock::now();
+  sample();
   await([this] { return told_ == 1; });
   EXPECT_GE(Clock::now() - begun, GpuWatch::kSampleLimit);
   EXPECT_EQ(ledger_.of(1, 102), GpuUse());
