@@ -213,15 +213,18 @@ std::string with_place(std::string waiting, const Config& config) {
   return waiting.insert(number_ends, place);
 }
 
-// drun's own, whatever the program: no rank is to blame.
 bool is_of_drun(const FailureSummary& failure) {
   return failure.pid <= 0 && failure.signal == 0 && failure.exit_code == kDrunFailed;
 }
+
+namespace {
 
 std::string could_not_start(const FailureSummary& failure) {
   return "drun" + (failure.host.empty() ? "" : " on " + failure.host) +
          " could not start its workers: " + failure.cause;
 }
+
+}  // namespace
 
 std::string cause_text(const FailureSummary& failure) {
   if (is_of_drun(failure)) return could_not_start(failure);

@@ -54,6 +54,8 @@ inline constexpr std::string_view kStoreIsThere = "the store is there";
 // "node0 0-3, node1 4-7"; many nodes are cut in the middle.
 [[nodiscard]] std::string rank_map(const State& state, const std::vector<Planned>& plan);
 
+// drun itself could not start its workers, whatever the program: no rank is to blame.
+[[nodiscard]] bool is_of_drun(const FailureSummary& failure);
 // "rank 3 on node1: exit code 7".
 [[nodiscard]] std::string cause_text(const FailureSummary& failure);
 // "rank 3 (local rank 1 on node1, pid 4711): exit code 7 after 12.3 s".

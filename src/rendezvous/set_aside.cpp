@@ -94,8 +94,8 @@ std::vector<SetAside> note_cost(const State& state, const Failure& root, const C
   const std::string& ticket = root.ticket;
   const FailureSummary& failure = root.summary;
   const int code = failure.signal != 0 ? 0 : failure.exit_code;
-  const bool began = failure.pid > 0 || code != kDrunFailed;
-  if (failure.timed_out || !began || code == kCannotRun || code == kNotFound) return cleared;
+  if (failure.timed_out || is_of_drun(failure) || code == kCannotRun || code == kNotFound)
+    return cleared;
   if (failed_alike(state.failures, root)) return cleared;
   if (failure.clue.step && !all_tell_of_hangs(state)) return cleared;
   for (SetAside& each : round.set_aside) {

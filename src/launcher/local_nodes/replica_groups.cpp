@@ -136,7 +136,7 @@ Options group_options(const Options& options, int group, const std::string& ligh
     if (!lighthouse.empty()) tell_lighthouse(result.start->environment, lighthouse);
     result.replica_group = group;
     // What is asked here about the job of this group is asked by its name.
-    result.run_id += ".group" + std::to_string(group);
+    result.run_id += group_suffix(group);
     return result;
   }
   belong_to_group(result, group);

@@ -9,11 +9,15 @@
 
 namespace drun::launcher {
 
+inline std::string group_suffix(int group) {
+  return ".group" + std::to_string(group);
+}
+
 // "job7" and "report.json" of group 1 are "job7.group1" and "report.group1.json"; its status page
 // is one port higher than that of group 0. A group restarts while the others run, which may have
 // handed it names in /dev/shm without keeping the files open.
 inline void belong_to_group(Options& options, int group) {
-  const std::string suffix = ".group" + std::to_string(group);
+  const std::string suffix = group_suffix(group);
   options.replica_group = group;
   options.run_id += suffix;
   if (options.status_endpoint && options.status_endpoint->port != 0)

@@ -836,29 +836,37 @@ TEST(RunningTest, ANodeWhoseLeaseWasOverIsNamed) {
             "b (group rank 1) was out of touch for too long, so its workers were stopped");
 }
 
-// Three nodes, a, b and c. The report of how a worker has failed takes a moment, in which others
-// fail for it.
-class FailingNodesTest : public testing::Test {
+// Three nodes, a, b and c, whose round runs.
+class ThreeNodesTest : public testing::Test {
  protected:
-  static Config three() {
-    auto c = config(3, 3);
-    c.ticket = "a";
-    c.max_restarts = 2;
-    return c;
-  }
-  FailingNodesTest() : board_(three()) {
+  explicit ThreeNodesTest(int max_restarts) : board_(three(max_restarts)) {
     for (const char* name : {"a", "b", "c"})
       board_.join(name);
     board_.run();
   }
+
+  Board board_;
+
+ private:
+  static Config three(int max_restarts) {
+    auto c = config(3, 3);
+    c.ticket = "a";
+    c.max_restarts = max_restarts;
+    return c;
+  }
+};
+
+// The report of how a worker has failed takes a moment, in which others
+// fail for it.
+class FailingNodesTest : public ThreeNodesTest {
+ protected:
+  FailingNodesTest() : ThreeNodesTest(2) {}
   std::string reported() {
     std::string tickets;
     for (const Failure& each : board_.state().failures)
       tickets += each.ticket;
     return tickets;
   }
-
-  Board board_;
 };
 
 TEST_F(FailingNodesTest, TheFirstThatSaidSoIsTheCause) {
@@ -939,19 +947,9 @@ TEST_F(FailingNodesTest, TheNextRoundKnowsNothingOfIt) {
 }
 
 // One rank on each node hangs, and the nodes tell so one after the other.
-class HungNodesTest : public testing::Test {
+class HungNodesTest : public ThreeNodesTest {
  protected:
-  static Config three() {
-    auto c = config(3, 3);
-    c.ticket = "a";
-    c.max_restarts = 1;
-    return c;
-  }
-  HungNodesTest() : board_(three()) {
-    for (const char* name : {"a", "b", "c"})
-      board_.join(name);
-    board_.run();
-  }
+  HungNodesTest() : ThreeNodesTest(1) {}
   void hangs(const std::string& ticket, bool behind = false, std::optional<int> step = {}) {
     auto d = board_.document(ticket);
     d.failed = board_.state().round.number;
@@ -967,8 +965,6 @@ class HungNodesTest : public testing::Test {
     board_.put(ticket, std::move(d));
     board_.settle();
   }
-
-  Board board_;
 };
 
 // It waits elsewhere than all others; its node has named one that waits as they do.
