@@ -70,6 +70,13 @@ std::chrono::milliseconds parse_duration(const Setting& setting, bool zero,
   return result;
 }
 
+std::string parse_file_name(const GivenFlags& flags, std::string_view flag) {
+  const Setting* setting = flags.find(flag);
+  if (setting == nullptr) return "";
+  if (setting->value.empty()) refuse(*setting, "expected the name of a file");
+  return setting->value;
+}
+
 std::uint64_t parse_size(const Setting& setting) {
   const char* const why = "expected a size such as 500K, 100M or 2G";
   std::string_view text = setting.value;

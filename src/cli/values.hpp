@@ -47,6 +47,8 @@ template <std::signed_integral Number>
     std::chrono::milliseconds bare = std::chrono::milliseconds(1'000));
 // "4096", "500K", "100m", "2G", "1T": bytes, in powers of 1024; not 0
 [[nodiscard]] std::uint64_t parse_size(const Setting& setting);
+// The name of a file, or of what else may not be empty; "": it is not given.
+[[nodiscard]] std::string parse_file_name(const GivenFlags& flags, std::string_view flag);
 // One of the choices that the flag's row has; the index of the one given.
 [[nodiscard]] std::size_t parse_choice(const Setting& setting);
 // One of `words`, if they are not those of the row.

@@ -13,7 +13,7 @@
 #include "base/standard_streams.hpp"
 #include "cli/usage_error.hpp"
 #include "drun/base/result.hpp"
-#include "secure/tls_context.hpp"
+#include "secure/given_tls.hpp"
 #include "secure/token_source.hpp"
 
 namespace {
@@ -23,12 +23,11 @@ drun::Status use_token(drun::ctl::CtlOptions& options,
                        std::optional<drun::Result<drun::secure::Token>> variable) {
   using namespace drun;
   if (!ctl::asks_a_store(options)) return Done{};
-  const auto token = secure::given_token(std::move(variable), options.token_file);
-  if (!token) throw cli::UsageError(token.error().what());
-  if (!*token) return Done{};
-  auto tls = secure::TlsContext::of(**token);
-  if (!tls) return tls.error();
-  options.tls = std::move(*tls);
+  const auto given =
+      secure::given_tls(std::move(variable), options.token_file, options.certificate);
+  if (!given && secure::is_users(given.error())) throw cli::UsageError(given.error().what());
+  if (!given) return given.error();
+  options.tls = given->tls;
   return Done{};
 }
 

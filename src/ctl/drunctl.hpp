@@ -18,6 +18,7 @@
 #include "base/terminal_size.hpp"
 #include "drun/base/endpoint.hpp"
 #include "drun/store/client.hpp"
+#include "secure/certificate.hpp"
 #include "secure/tls_context.hpp"
 
 namespace drun::ctl {
@@ -55,6 +56,7 @@ struct CtlOptions {
   std::optional<std::string> output;  // timeline; nullopt: standard output
   std::string heartbeat_file;         // of the worker that has started this; empty: none has
   std::string token_file;
+  secure::CertificateFiles certificate;
   std::shared_ptr<const secure::TlsContext> tls;  // of the job's token; null: none was given
   std::string command;
   std::vector<std::string> environment;  // "NAME=value"

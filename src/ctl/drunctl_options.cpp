@@ -122,6 +122,11 @@ constexpr std::array kFlags{
          "keys as they are in the store; otherwise \"/\" is put before them, as torch's clients do"},
     Flag{"token-file", 0, "FILE", "", kOwn, kFlagsGroup, "FILE",
          "the job's token is in this file, unless it is in DRUN_TOKEN: the store is asked over TLS"},
+    Flag{"tls-cert", 0, "FILE", "", kOwn, kFlagsGroup, "FILE",
+         "instead of a token: a certificate in PEM, with its chain"},
+    Flag{"tls-key", 0, "FILE", "", kOwn, kFlagsGroup, "FILE", "the key of --tls-cert"},
+    Flag{"tls-ca", 0, "FILE", "", kOwn, kFlagsGroup, "FILE",
+         "the authorities whose certificates are trusted, in PEM"},
     Flag{"prefix", 0, "P", "", kOwn, kFlagsGroup, "", "keys below P/, those of torch's PrefixStore"},
     cli::help_flag(kFlagsGroup),
     cli::version_flag(kFlagsGroup),
@@ -171,10 +176,10 @@ CtlOptions build(const cli::GivenFlags& flags) {
   if (const Setting* setting = flags.find("count"))
     options.count = static_cast<std::size_t>(cli::parse_integer<std::int64_t>(*setting, 1));
   if (const Setting* setting = flags.find("prefix")) options.prefix = setting->value;
-  if (const Setting* setting = flags.find("token-file")) {
-    if (setting->value.empty()) refuse(*setting, "expected the name of a file");
-    options.token_file = setting->value;
-  }
+  options.token_file = cli::parse_file_name(flags, "token-file");
+  options.certificate = {cli::parse_file_name(flags, "tls-cert"),
+                         cli::parse_file_name(flags, "tls-key"),
+                         cli::parse_file_name(flags, "tls-ca")};
   if (const Setting* setting = flags.find("file")) options.file = setting->value;
   if (const Setting* setting = flags.find("output")) options.output = setting->value;
   options.html = flags.on("html");

@@ -42,7 +42,7 @@ std::vector<MadeKey> made_keys(const std::optional<std::string>& job, Clock::tim
     auto answer = status::ask(socket, std::min(limit, Clock::now() + kAgentLimit),
                               status::Question::Status, kLongestAnswer);
     if (!answer || answer->size() < secure::TlsContext::kKeyBytes) continue;
-    auto tls = secure::TlsContext::of_key(answer->substr(0, secure::TlsContext::kKeyBytes));
+    auto tls = secure::TlsContext::of_secret(answer->substr(0, secure::TlsContext::kKeyBytes));
     std::string place = answer->substr(secure::TlsContext::kKeyBytes);
     secure::wipe(*answer);
     if (tls && known.emplace((*tls)->page_key(), place).second)

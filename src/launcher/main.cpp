@@ -38,7 +38,7 @@
 #include "launcher/starter/start_hosts.hpp"
 #include "launcher/telling/own_log.hpp"
 #include "launcher/workers/preflight.hpp"
-#include "secure/tls_context.hpp"
+#include "secure/given_tls.hpp"
 #include "secure/token_source.hpp"
 
 namespace {
@@ -114,20 +114,22 @@ int become(const drun::launcher::Options& options) {
                   "; --nnodes 1 is a job of this node alone");
 }
 
-// All agents have the one that was made, whatever a login on one host sets. A file is read where
-// the agents are: each host has one. The error is for the user.
+// All agents have the one that was made, whatever a login on one host sets. Files are read where
+// the agents are: each host has its own.
 drun::Status use_token(drun::launcher::Options& options, FoundTokens found) {
   using namespace drun;
   const bool elsewhere = options.start || !options.instead.empty();
   options.token_is_made = found.made.has_value();
-  auto given = secure::given_token(std::move(found.made ? found.made : found.given),
-                                   elsewhere ? "" : options.token_file);
+  auto given = secure::given_tls(std::move(found.made ? found.made : found.given),
+                                 elsewhere ? "" : options.token_file,
+                                 elsewhere ? secure::CertificateFiles() : options.certificate);
   if (!given) return given.error();
-  options.token = std::move(*given);
+  options.token = std::move(given->token);
+  options.tls = std::move(given->tls);
   if (options.token && !options.token->is_long()) log::warning("{}", secure::kShortToken);
   // A token that nobody asked for leaves MASTER_ADDR as it is.
-  const bool in_files =
-      elsewhere && !options.token_file.empty() && options.token_file != secure::kNoTokenFile;
+  const bool in_files = options.certificate.any() || (elsewhere && !options.token_file.empty() &&
+                                                      options.token_file != secure::kNoTokenFile);
   launcher::choose_worker_store(options, in_files || (options.token && !options.token_is_made));
   return Done{};
 }
@@ -139,17 +141,14 @@ int run(drun::launcher::Options& options, FoundTokens found) {
     log::warning("{}", note);
   const auto taken = use_token(options, std::move(found));
   const bool elsewhere = options.start || !options.instead.empty();
-  if (!taken)
-    return options.dry_run || elsewhere ? fail(options, kUsageError, taken.error().what())
-                                        : end_early(options, kUsageError, taken.error().what());
+  if (!taken) {
+    const int code = secure::is_users(taken.error()) ? kUsageError : kDrunFailed;
+    return options.dry_run || elsewhere ? fail(options, code, taken.error().what())
+                                        : end_early(options, code, taken.error().what());
+  }
   if (!options.instead.empty()) return become(options);
   if (options.start)
     return options.dry_run ? print(launcher::dry_run(options)) : start_all(options);
-  if (options.token) {
-    auto tls = secure::TlsContext::of(*options.token);
-    if (!tls) return end_early(options, kDrunFailed, tls.error().what());
-    options.tls = std::move(*tls);
-  }
   // Of several machines each finds it out when its workers start, so that all hear of it.
   const bool one_machine = options.local_nodes > 0 || options.max_nodes == 1;
   launcher::FirstLook look;

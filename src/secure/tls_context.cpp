@@ -4,6 +4,7 @@
 
 #include <array>
 #include <cstddef>
+#include <functional>
 #include <system_error>
 #include <utility>
 
@@ -18,6 +19,7 @@ constexpr std::size_t kKeyBytes = TlsContext::kKeyBytes;
 constexpr std::string_view kExtractLabel = "drun tls psk 1";
 constexpr std::string_view kExpandLabel = "agent connection\1";
 constexpr std::string_view kPageLabel = "drun status page 1";
+constexpr std::string_view kCertificateKeyLabel = "drun tls certificate key 1";
 constexpr std::string_view kIdentity = "drun";
 constexpr std::array<unsigned char, 2> kCipher{0x13, 0x01};  // TLS_AES_128_GCM_SHA256
 
@@ -26,11 +28,11 @@ const unsigned char* bytes_of(std::string_view text) {
 }
 
 // HKDF with SHA-256 (RFC 5869): one step of each kind gives 32 bytes.
-std::string derived(const TlsLibrary& tls, std::string_view token) {
+std::string derived(const TlsLibrary& tls, std::string_view label, std::string_view secret) {
   std::array<unsigned char, kKeyBytes> extracted{};
   std::string key(kKeyBytes, '\0');
-  tls.hmac(tls.sha256(), kExtractLabel.data(), static_cast<int>(kExtractLabel.size()),
-           bytes_of(token), token.size(), extracted.data(), nullptr);
+  tls.hmac(tls.sha256(), label.data(), static_cast<int>(label.size()), bytes_of(secret),
+           secret.size(), extracted.data(), nullptr);
   tls.hmac(tls.sha256(), extracted.data(), static_cast<int>(extracted.size()),
            bytes_of(kExpandLabel), kExpandLabel.size(),
            reinterpret_cast<unsigned char*>(key.data()), nullptr);
@@ -38,6 +40,7 @@ std::string derived(const TlsLibrary& tls, std::string_view token) {
   return key;
 }
 
+// Of the token.
 const std::string& key_of(const SSL* ssl) {
   const TlsLibrary& tls = *tls_library();
   return *static_cast<const std::string*>(tls.context_data(tls.ssl_context(ssl), 0));
@@ -74,8 +77,51 @@ int find_key(SSL* ssl, const unsigned char* identity, std::size_t size, SSL_SESS
 }
 
 Error unusable() {
-  return Error(std::make_error_code(std::errc::not_supported),
-               "OpenSSL's library libssl.so.3 here cannot do TLS 1.3 with a shared key");
+  return Error(
+      std::make_error_code(std::errc::not_supported),
+      "OpenSSL's library libssl.so.3 here cannot do TLS 1.3 with a shared key or a certificate");
+}
+
+Error wrong(const std::string& what) {
+  return Error(std::make_error_code(std::errc::invalid_argument), what);
+}
+
+// Nobody is asked for a passphrase.
+int no_passphrase(char*, int, int, void*) {
+  return -1;
+}
+
+using Pem = std::unique_ptr<BIO, int (*)(BIO*)>;
+
+Pem pem_of(const TlsLibrary& tls, const std::string& text) {
+  return {tls.bio_of(text.data(), static_cast<int>(text.size())), tls.bio_free};
+}
+
+// All certificates of a text, in their order; how many there are. It ends where `take` refuses one,
+// with zero.
+int each_certificate(const TlsLibrary& tls, const std::string& text,
+                     const std::function<bool(X509*)>& take) {
+  const Pem pem = pem_of(tls, text);
+  int count = 0;
+  while (X509* one = tls.read_certificate(pem.get(), nullptr, no_passphrase, nullptr)) {
+    const bool taken = take(one);
+    tls.certificate_free(one);
+    if (!taken) return 0;
+    ++count;
+  }
+  tls.clear_errors();
+  return count;
+}
+
+// What OpenSSL says of the certificate that it did not take: "certificate has expired".
+std::string reason_of_refusal(const TlsLibrary& tls) {
+  const char* data = nullptr;
+  int flags = 0;
+  tls.peek_error_all(nullptr, nullptr, nullptr, &data, &flags);
+  constexpr std::string_view kBefore = "Verify error:";
+  std::string_view text = data != nullptr && (flags & ERR_TXT_STRING) != 0 ? data : "";
+  if (text.starts_with(kBefore)) text.remove_prefix(kBefore.size());
+  return text.empty() ? "it is not one of them" : std::string(text);
 }
 
 }  // namespace
@@ -85,56 +131,106 @@ Status can_speak_tls() {
   return library ? Status(Done{}) : Status(library.error());
 }
 
-TlsContext::TlsContext(const TlsLibrary& library, std::string key, ssl_ctx_st* context)
-    : library_(library), key_(std::move(key)), context_(context) {
-  library_.context_set_data(context_, 0, &key_);
+TlsContext::TlsContext(const TlsLibrary& library, std::string secret, ssl_ctx_st* context)
+    : library_(library), secret_(std::move(secret)), context_(context) {
+  library_.context_set_data(context_, 0, &secret_);
 }
 
 TlsContext::~TlsContext() {
   library_.context_free(context_);
-  wipe(key_);
+  wipe(secret_);
 }
 
 std::string TlsContext::page_key() const {
   std::array<unsigned char, kKeyBytes> bytes{};
-  library_.hmac(library_.sha256(), key_.data(), static_cast<int>(key_.size()), bytes_of(kPageLabel),
-                kPageLabel.size(), bytes.data(), nullptr);
+  std::string of_key = certified_ ? derived(library_, kCertificateKeyLabel, secret_) : secret_;
+  library_.hmac(library_.sha256(), of_key.data(), static_cast<int>(of_key.size()),
+                bytes_of(kPageLabel), kPageLabel.size(), bytes.data(), nullptr);
+  wipe(of_key);
   std::string text;
   append_hex(text, {reinterpret_cast<const char*>(bytes.data()), bytes.size()});
   return text;
 }
 
-Result<std::shared_ptr<const TlsContext>> TlsContext::of(const Token& token) {
+// What both kinds have in common.
+Result<std::shared_ptr<TlsContext>> TlsContext::begin(std::string secret) {
   const auto& library = tls_library();
-  if (!library) return library.error();
-  std::string key = derived(*library, token.text_);
-  auto context = of_key(key);
-  wipe(key);
-  return context;
-}
-
-Result<std::shared_ptr<const TlsContext>> TlsContext::of_key(std::string_view key) {
-  const auto& library = tls_library();
-  if (!library) return library.error();
+  if (!library) {
+    wipe(secret);
+    return library.error();
+  }
   const TlsLibrary& tls = *library;
   SSL_CTX* made = tls.context_new(tls.method());
   if (made == nullptr) return unusable();
-  std::shared_ptr<const TlsContext> context(new TlsContext(tls, std::string(key), made));
+  std::shared_ptr<TlsContext> context(new TlsContext(tls, std::move(secret), made));
   tls.context_set_options(made, SSL_OP_NO_TICKET | SSL_OP_NO_COMPRESSION);
   // Buffers are there only while there is something in them.
   tls.context_ctrl(made, SSL_CTRL_MODE, SSL_MODE_RELEASE_BUFFERS, nullptr);
   tls.context_ctrl(made, SSL_CTRL_SET_SESS_CACHE_MODE, SSL_SESS_CACHE_OFF, nullptr);
   const bool is_good =
-      key.size() == kKeyBytes &&
       tls.context_ctrl(made, SSL_CTRL_SET_MIN_PROTO_VERSION, TLS1_3_VERSION, nullptr) == 1 &&
       tls.context_ctrl(made, SSL_CTRL_SET_MAX_PROTO_VERSION, TLS1_3_VERSION, nullptr) == 1 &&
       tls.context_set_ciphersuites(made, "TLS_AES_128_GCM_SHA256:TLS_CHACHA20_POLY1305_SHA256") ==
           1 &&
       tls.context_set_num_tickets(made, 0) == 1;
   if (!is_good) return unusable();
+  return context;
+}
+
+Result<std::shared_ptr<const TlsContext>> TlsContext::of(const Token& token) {
+  const auto& library = tls_library();
+  if (!library) return library.error();
+  std::string key = derived(*library, kExtractLabel, token.text_);
+  auto context = of_secret(key);
+  wipe(key);
+  return context;
+}
+
+Result<std::shared_ptr<const TlsContext>> TlsContext::of(const Certificate& certificate) {
+  auto context = begin(certificate.together());
+  if (!context) return context.error();
+  if (const Status used = (*context)->use(certificate); !used) return used.error();
+  return std::shared_ptr<const TlsContext>(std::move(*context));
+}
+
+Status TlsContext::use(const Certificate& given) {
+  const TlsLibrary& tls = library_;
+  certified_ = true;
+  X509_STORE* trusted = tls.context_authorities(context_);
+  if (each_certificate(tls, given.authorities,
+                       [&](X509* one) { return tls.add_authority(trusted, one) == 1; }) == 0)
+    return wrong("--tls-ca: there is no certificate in PEM in it");
+  bool is_first = true;
+  if (each_certificate(tls, given.certificate, [&](X509* one) {
+        return std::exchange(is_first, false)
+                   ? tls.context_use_certificate(context_, one) == 1
+                   : tls.context_ctrl(context_, SSL_CTRL_CHAIN_CERT, 1, one) == 1;
+      }) == 0)
+    return wrong("--tls-cert: there is no certificate in PEM in it");
+  const std::unique_ptr<EVP_PKEY, void (*)(EVP_PKEY*)> key(
+      tls.read_key(pem_of(tls, given.key).get(), nullptr, no_passphrase, nullptr), tls.key_free);
+  if (key == nullptr)
+    return wrong("--tls-key: there is no key in PEM in it, or it has a passphrase");
+  if (tls.context_use_key(context_, key.get()) != 1)
+    return wrong("--tls-key: it is not the key of the certificate of --tls-cert");
+  tls.clear_errors();
+  if (tls.context_ctrl(context_, SSL_CTRL_BUILD_CERT_CHAIN,
+                       SSL_BUILD_CHAIN_FLAG_UNTRUSTED | SSL_BUILD_CHAIN_FLAG_NO_ROOT, nullptr) != 1)
+    return wrong("--tls-cert: the authorities of --tls-ca do not vouch for it: " +
+                 reason_of_refusal(tls));
+  tls.context_set_verify(context_, SSL_VERIFY_PEER | SSL_VERIFY_FAIL_IF_NO_PEER_CERT, nullptr);
+  return Done{};
+}
+
+Result<std::shared_ptr<const TlsContext>> TlsContext::of_secret(std::string_view secret) {
+  if (secret.size() != kKeyBytes) return of(Certificate::from(secret));
+  auto context = begin(std::string(secret));
+  if (!context) return context.error();
+  SSL_CTX* made = (*context)->context_;
+  const TlsLibrary& tls = (*context)->library_;
   tls.context_set_use_psk(made, use_key);
   tls.context_set_find_psk(made, find_key);
-  return context;
+  return std::shared_ptr<const TlsContext>(std::move(*context));
 }
 
 }  // namespace drun::secure

@@ -36,11 +36,19 @@ class TlsEngine {
     NoToken,     // it says that it has none
     OtherToken,  // it has another one
     Stranger,    // its handshake is not drun's
-    Broken       // bytes on the way were changed or lost, after the handshake
+    Broken,      // bytes on the way were changed or lost, after the handshake
+    // Of two with certificates:
+    NoCertificate,  // it has none, and perhaps a token instead
+    Untrusted,      // the authorities do not vouch for its certificate
+    Expired,        // its certificate has expired, or is not valid yet
+    Unfit,          // its certificate is for another use
+    Refused         // it does not accept this side's certificate
   };
 
-  // Until the handshake is done no more than these are taken from the other side.
+  // Until the handshake is done no more than these are taken from the other side; the latter with
+  // certificates, which come in chains.
   static constexpr std::size_t kHandshakeBytes = 8 * 1024;
+  static constexpr std::size_t kCertifiedHandshakeBytes = 32 * 1024;
   // Beyond what is being received, plaintext may come of bytes that came earlier.
   static constexpr std::size_t kHeldBack = 17 * 1024;
 
@@ -67,6 +75,8 @@ class TlsEngine {
   void go_on(std::string& plain);
   void fail(Failure failure);
   [[nodiscard]] Failure reason() const;
+  [[nodiscard]] Failure reason_with_certificates() const;
+  [[nodiscard]] bool is_proven() const;
   void collect();
 
   std::shared_ptr<const TlsContext> context_;
@@ -76,6 +86,7 @@ class TlsEngine {
   bio_st* to_network_;    // likewise
   std::string output_;
   std::size_t received_ = 0;  // in the handshake
+  bool heard_ = false;        // plaintext has come
   const Role role_;
   State state_ = State::Handshake;
   Failure failure_ = Failure::None;

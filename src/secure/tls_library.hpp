@@ -1,9 +1,12 @@
-// OpenSSL, found at run time: drun starts without it, and needs it only for a job with a token.
+// OpenSSL, found at run time: drun starts without it, and needs it only for a job with a token or
+// with certificates.
 #pragma once
 
 #include <openssl/err.h>
 #include <openssl/hmac.h>
+#include <openssl/pem.h>
 #include <openssl/ssl.h>
+#include <openssl/x509.h>
 
 #include "drun/base/result.hpp"
 
@@ -20,6 +23,10 @@ struct TlsLibrary {
   decltype(&::SSL_CTX_set_ciphersuites) context_set_ciphersuites = nullptr;
   decltype(&::SSL_CTX_set_num_tickets) context_set_num_tickets = nullptr;
   decltype(&::SSL_set_verify) ssl_set_verify = nullptr;
+  decltype(&::SSL_CTX_set_verify) context_set_verify = nullptr;
+  decltype(&::SSL_CTX_use_certificate) context_use_certificate = nullptr;
+  decltype(&::SSL_CTX_use_PrivateKey) context_use_key = nullptr;
+  decltype(&::SSL_CTX_get_cert_store) context_authorities = nullptr;
   decltype(&::SSL_CTX_set_ex_data) context_set_data = nullptr;
   decltype(&::SSL_CTX_get_ex_data) context_data = nullptr;
   decltype(&::SSL_CTX_set_psk_use_session_callback) context_set_use_psk = nullptr;
@@ -33,6 +40,7 @@ struct TlsLibrary {
   decltype(&::SSL_do_handshake) ssl_do_handshake = nullptr;
   decltype(&::SSL_is_init_finished) ssl_is_init_finished = nullptr;
   decltype(&::SSL_session_reused) ssl_session_reused = nullptr;
+  decltype(&::SSL_get_verify_result) ssl_verify_result = nullptr;
   decltype(&::SSL_read_ex) ssl_read = nullptr;
   decltype(&::SSL_write_ex) ssl_write = nullptr;
   decltype(&::SSL_get_error) ssl_get_error = nullptr;
@@ -44,11 +52,18 @@ struct TlsLibrary {
   decltype(&::SSL_SESSION_set_protocol_version) session_set_version = nullptr;
   decltype(&::BIO_new) bio_new = nullptr;
   decltype(&::BIO_s_mem) bio_memory = nullptr;
+  decltype(&::BIO_new_mem_buf) bio_of = nullptr;
   decltype(&::BIO_free) bio_free = nullptr;
   decltype(&::BIO_read_ex) bio_read = nullptr;
   decltype(&::BIO_write_ex) bio_write = nullptr;
   decltype(&::ERR_clear_error) clear_errors = nullptr;
   decltype(&::ERR_peek_error) peek_error = nullptr;
+  decltype(&::ERR_peek_error_all) peek_error_all = nullptr;
+  decltype(&::PEM_read_bio_X509) read_certificate = nullptr;
+  decltype(&::PEM_read_bio_PrivateKey) read_key = nullptr;
+  decltype(&::X509_free) certificate_free = nullptr;
+  decltype(&::EVP_PKEY_free) key_free = nullptr;
+  decltype(&::X509_STORE_add_cert) add_authority = nullptr;
   decltype(&::EVP_sha256) sha256 = nullptr;
   decltype(&::HMAC) hmac = nullptr;
 };

@@ -129,7 +129,8 @@ TEST_F(TokenTest, ATokenThatIsMissingIsOneLineOnBothSides) {
 
 TEST_F(TokenTest, AHostWithoutATokenIsOneLineOnBothSides) {
   start_host("");
-  expect_refused(kToken, "speaks without a token", "it has a token, and this store has none");
+  expect_refused(kToken, "speaks without a token",
+                 "it has a token or a certificate, and this store has none");
   stop_all(0);
 }
 

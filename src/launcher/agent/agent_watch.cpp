@@ -52,7 +52,7 @@ void AgentWatch::cancel() {
 }
 
 void AgentWatch::open_key_door() {
-  key_door_.open(parts_.options.run_id, parts_.options.tls->key(), [this] {
+  key_door_.open(parts_.options.run_id, parts_.options.tls->secret(), [this] {
     const auto store = parts_.backend.moved_to();
     return store ? to_string(*store) : meeting_place(parts_.options);
   });

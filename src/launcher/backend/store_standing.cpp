@@ -102,7 +102,7 @@ store::StoreNews StoreStanding::news(LookoutTask task, const Endpoint& own,
 }
 
 std::string StoreStanding::key() const {
-  return options_.tls == nullptr || options_.backend == Backend::Etcd ? "" : options_.tls->key();
+  return options_.tls == nullptr || options_.backend == Backend::Etcd ? "" : options_.tls->secret();
 }
 
 std::optional<Endpoint> StoreStanding::later_store(const store::Whereabouts& answer,

@@ -1,5 +1,6 @@
 // What is told of a job while it runs.
 #include "base/addresses.hpp"
+#include "cli/usage_error.hpp"
 #include "launcher/command_line/build.hpp"
 #include "launcher/command_line/values.hpp"
 
@@ -52,10 +53,13 @@ void build_status(const cli::GivenFlags& flags, Options& options) {
       options.status_endpoint = parse_address(*setting);
     check_ports(*setting, options);
   }
-  if (const cli::Setting* setting = flags.find("token-file")) {
-    if (setting->value.empty()) refuse(*setting, "expected the name of a file");
-    options.token_file = setting->value;
-  }
+  options.token_file = cli::parse_file_name(flags, "token-file");
+  options.certificate = {cli::parse_file_name(flags, "tls-cert"),
+                         cli::parse_file_name(flags, "tls-key"),
+                         cli::parse_file_name(flags, "tls-ca")};
+  if (const Status complete = options.certificate.complete();
+      options.certificate.any() && !complete)
+    throw cli::UsageError(complete.error().what());
   if (const cli::Setting* setting = flags.find("metrics-file")) {
     if (setting->value.empty()) refuse(*setting, "expected the name of a file, NAME.prom");
     if (!setting->value.ends_with(".prom"))

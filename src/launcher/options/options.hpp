@@ -19,6 +19,7 @@
 #include "launcher/hosts/start_plan.hpp"
 #include "launcher/process/exit_status.hpp"
 #include "rendezvous/types.hpp"
+#include "secure/certificate.hpp"
 #include "secure/tls_context.hpp"
 #include "secure/token.hpp"
 
@@ -256,11 +257,12 @@ struct Options : WorkerSpec, MeetingChoices {
   // The file with the job's token; empty: none. main() reads it, unless there is DRUN_TOKEN.
   std::string token_file;
   std::optional<secure::Token> token;
-  bool token_is_made = false;  // by drun: the user does not know it
+  secure::CertificateFiles certificate;  // in place of a token; main() reads it
+  bool token_is_made = false;            // by drun: the user does not know it
   // Of a drun that starts agents elsewhere. It makes one if none is given: they meet at one of
   // theirs, so nobody else needs it.
   bool makes_token = false;
-  std::shared_ptr<const secure::TlsContext> tls;  // of the token; null: there is none
+  std::shared_ptr<const secure::TlsContext> tls;  // of token or certificate; null: there is none
   std::string metrics_file;                       // for Prometheus; empty: none
   bool summary = false;                           // the end tells what the ranks have used
   bool verbose = false;

@@ -162,7 +162,7 @@ void say(const Farewell& farewell) {
   const Words first{farewell.address, farewell.bytes};
   std::shared_ptr<const secure::TlsContext> tls;
   if (!farewell.key.empty()) {
-    const auto made = secure::TlsContext::of_key(farewell.key);
+    const auto made = secure::TlsContext::of_secret(farewell.key);
     if (!made) return;  // the lease ends by itself
     tls = *made;
   }

@@ -19,7 +19,8 @@ struct Farewell {
   std::string bytes;
   // Stores that may have taken the place of the first, or that may do so later.
   std::vector<Words> others;
-  // The key of all these stores, which hear it over TLS; empty: they hear it as it is.
+  // TlsContext::secret() for all these stores, which hear it over TLS; empty: they hear it as it
+  // is.
   std::string key{};
 
   [[nodiscard]] bool empty() const { return address.empty() && others.empty(); }

@@ -97,7 +97,8 @@ void Starter::make_token() {
   token_ = made_token(options_);
   if (!token_) return;
   const auto tls = secure::TlsContext::of(*token_);
-  if (tls) return key_door_.open(options_.run_id, (*tls)->key(), [this] { return meeting_.place; });
+  if (tls)
+    return key_door_.open(options_.run_id, (*tls)->secret(), [this] { return meeting_.place; });
   log::debug("no token is made for the job: {}", tls.error().what());
   token_.reset();
 }
@@ -216,7 +217,7 @@ void Starter::take(Step step) {
 // The user has given it, or others have it already.
 bool Starter::is_token_needed() const {
   const std::string& file = options_.token_file;  // of each host
-  return (token_ && (options_.token || roll_.begun())) ||
+  return (token_ && (options_.token || roll_.begun())) || options_.certificate.any() ||
          (!file.empty() && file != secure::kNoTokenFile);
 }
 

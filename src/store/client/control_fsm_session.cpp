@@ -230,8 +230,8 @@ void ControlFsm::on_handshake_reply(const control::Reply& reply, Time now) {
     return;
   }
   if (const auto* error = std::get_if<control::Error>(&reply)) {
-    if (error->code == control::ErrorCode::NeedsToken)
-      return on_refused(std::string(kAsksForToken), now);
+    if (const auto refusal = token_refusal(error->code))
+      return on_refused(std::string(*refusal), now);
     lost("it refuses a session: " + std::string(error->text), now);
     return;
   }

@@ -146,8 +146,8 @@ Result<control::Reply> ControlQuery::receive(std::uint64_t request, Deadline dea
     }
     used_ += result.size;
     if (const auto* error = std::get_if<control::Error>(&reply)) {
-      if (error->code == control::ErrorCode::NeedsToken)
-        return Error(Errc::WrongToken, "it " + std::string(kAsksForToken));
+      if (const auto refusal = token_refusal(error->code))
+        return Error(Errc::WrongToken, "it " + std::string(*refusal));
       return named(Error(Errc::LimitExceeded, std::string(error->text)));
     }
     if (result.frame.request == request) return reply;

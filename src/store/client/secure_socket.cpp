@@ -35,6 +35,7 @@ Status SecureSocket::read_more(SteadyTime deadline) {
   if (!got) return got.error();
   tls_->receive({bytes.data(), *got}, plain_);
   if (tls_->state() != secure::TlsEngine::State::Failed) return Done{};
+  (void)flush(deadline);  // the other side hears why
   const bool broken = tls_->failure() == secure::TlsEngine::Failure::Broken;
   return Error(broken ? Errc::Malformed : Errc::WrongToken, "it " + token_refusal(tls_->failure()));
 }

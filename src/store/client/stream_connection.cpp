@@ -129,6 +129,9 @@ void StreamConnection::take(std::string_view bytes) {
   if (state == secure::TlsEngine::State::Ended) return broken(0);
   if (state != secure::TlsEngine::State::Failed) return;
   const secure::TlsEngine::Failure failure = tls_->failure();
+  // The other side hears why, if that goes at once.
+  const std::string& last = tls_->output();
+  if (!last.empty()) (void)!::send(fd(), last.data(), last.size(), MSG_NOSIGNAL | MSG_DONTWAIT);
   close();
   on_unproven(failure);
 }

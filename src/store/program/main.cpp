@@ -14,7 +14,7 @@
 #include "cli/usage_error.hpp"
 #include "drun/base/endpoint.hpp"
 #include "drun/store/server.hpp"
-#include "secure/tls_context.hpp"
+#include "secure/given_tls.hpp"
 #include "secure/token_source.hpp"
 #include "store/program/store_options.hpp"
 
@@ -62,13 +62,12 @@ int serve(const StoreOptions& options) {
 
 // An error that the user can mend is a UsageError.
 Status use_token(StoreOptions& options, std::optional<Result<secure::Token>> variable) {
-  const auto token = secure::given_token(std::move(variable), options.token_file);
-  if (!token) throw cli::UsageError(token.error().what());
-  if (!*token) return Done{};
-  if (!(*token)->is_long()) log::warning("{}", secure::kShortToken);
-  auto tls = secure::TlsContext::of(**token);
-  if (!tls) return tls.error();
-  options.server.tls = std::move(*tls);
+  const auto given =
+      secure::given_tls(std::move(variable), options.token_file, options.certificate);
+  if (!given && secure::is_users(given.error())) throw cli::UsageError(given.error().what());
+  if (!given) return given.error();
+  if (given->token && !given->token->is_long()) log::warning("{}", secure::kShortToken);
+  options.server.tls = given->tls;
   return Done{};
 }
 

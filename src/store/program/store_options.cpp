@@ -34,6 +34,12 @@ constexpr std::array kFlags{
 
     Flag{"token-file", 0, "FILE", "", kOwn, kListening, "FILE",
          "only who has the token in this file, or in DRUN_TOKEN, is served, over TLS"},
+    Flag{"tls-cert", 0, "FILE", "", kOwn, kListening, "FILE",
+         "instead of a token: a certificate in PEM, with its chain; only who has one of the same authorities is served"},
+    Flag{"tls-key", 0, "FILE", "", kOwn, kListening, "FILE",
+         "the key of --tls-cert"},
+    Flag{"tls-ca", 0, "FILE", "", kOwn, kListening, "FILE",
+         "the authorities whose certificates are trusted, in PEM"},
 
     Flag{"snapshot", 0, "FILE", "", kOwn, kKeeping, "FILE",
          "keep keys and sessions in FILE: loaded at the start if it is there, replaced as they change and at the end"},
@@ -163,10 +169,10 @@ StoreOptions build(const cli::GivenFlags& flags) {
   if (const Setting* setting = flags.find("bind")) options.endpoint.host = parse_bind(*setting);
   if (const Setting* setting = flags.find("port"))
     options.endpoint.port = parse_port_flag(*setting);
-  if (const Setting* setting = flags.find("token-file")) {
-    if (setting->value.empty()) refuse(*setting, "expected the name of a file");
-    options.token_file = setting->value;
-  }
+  options.token_file = cli::parse_file_name(flags, "token-file");
+  options.certificate = {cli::parse_file_name(flags, "tls-cert"),
+                         cli::parse_file_name(flags, "tls-key"),
+                         cli::parse_file_name(flags, "tls-ca")};
   if (const Setting* setting = flags.find("snapshot")) options.snapshot = setting->value;
   if (const Setting* setting = flags.find("snapshot-interval"))
     options.snapshot_interval = parse_interval(*setting);

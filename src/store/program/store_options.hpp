@@ -9,6 +9,7 @@
 #include "drun/base/endpoint.hpp"
 #include "drun/base/log.hpp"
 #include "drun/store/server.hpp"
+#include "secure/certificate.hpp"
 
 namespace drun::store {
 
@@ -17,6 +18,7 @@ struct StoreOptions {
   ServerOptions server{};
   std::string snapshot{};
   std::string token_file{};
+  secure::CertificateFiles certificate{};
   std::chrono::milliseconds snapshot_interval{1000};
   log::Level level = log::Level::Warning;
 };

@@ -230,7 +230,8 @@ enum class ErrorCode : std::uint16_t {
   HasSession = 6,
   RequestIdInUse = 7,
   WrongStore = 8,
-  NeedsToken = 9
+  NeedsToken = 9,
+  NeedsCertificate = 10
 };
 struct Error {
   ErrorCode code = ErrorCode::Malformed;

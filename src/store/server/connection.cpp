@@ -54,6 +54,16 @@ const char* reason_of(secure::TlsEngine::Failure failure) {
       return "it has another token";
     case Broken:
       return "what it sends was changed on the way";
+    case NoCertificate:
+      return "it shows no certificate";
+    case Untrusted:
+      return "the authorities of --tls-ca do not vouch for its certificate";
+    case Expired:
+      return "its certificate has expired, or is not valid yet";
+    case Unfit:
+      return "its certificate is for another use: both clientAuth and serverAuth are needed";
+    case Refused:
+      return "it does not accept this store's certificate";
     default:
       return "it does not open TLS as drun does";
   }

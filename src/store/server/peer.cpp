@@ -71,14 +71,20 @@ Peer::Fed Peer::feed(std::string_view bytes, Time now) {
 
 Peer::State Peer::detect(std::string_view bytes, Fed& fed) {
   if (context_.tls != nullptr && !is_proven_) {
+    const bool certified = context_.tls->has_certificate();
+    const char* const missing = certified ? kNeedsCertificate : kNeedsToken;
     if (control::may_be_opening(bytes)) {
-      control::encode(output_, 0,
-                      control::Error{control::ErrorCode::NeedsToken,
+      const control::Error error =
+          certified ? control::Error{control::ErrorCode::NeedsCertificate,
+                                     "it asks for a certificate: give --tls-cert, --tls-key and "
+                                     "--tls-ca on every node"}
+                    : control::Error{control::ErrorCode::NeedsToken,
                                      "it asks for a token: give the same DRUN_TOKEN or "
-                                     "--token-file on every node"});
-      return close(kNeedsToken);
+                                     "--token-file on every node"};
+      control::encode(output_, 0, error);
+      return close(missing);
     }
-    if (!context_.serves_strangers()) return close(kNeedsToken);
+    if (!context_.serves_strangers()) return close(missing);
   } else if (bytes.front() == secure::kTlsHello) {
     output_ += secure::kNoTokenAnswer;
     return close(kHasToken);

@@ -22,10 +22,12 @@
 namespace drun::store {
 
 // Why a peer is closed whose token, or lack of one, is not the store's.
-inline constexpr const char* kHasToken = "it has a token, and this store has none";
+inline constexpr const char* kHasToken = "it has a token or a certificate, and this store has none";
 inline constexpr const char* kNeedsToken = "it shows no token, which this store asks for";
+inline constexpr const char* kNeedsCertificate =
+    "it shows no certificate, which this store asks for";
 [[nodiscard]] constexpr bool is_about_token(std::string_view reason) {
-  return reason == kHasToken || reason == kNeedsToken;
+  return reason == kHasToken || reason == kNeedsToken || reason == kNeedsCertificate;
 }
 
 class Peer;

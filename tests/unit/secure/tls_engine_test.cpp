@@ -76,7 +76,7 @@ TEST(TlsEngineTest, WhoHasTheSameTokenIsHeardAndNobodyElseReadsIt) {
   EXPECT_THAT(pair.wire, Not(HasSubstr("question")));
   EXPECT_THAT(pair.wire, Not(HasSubstr("answer")));
   EXPECT_THAT(pair.wire, Not(HasSubstr(kOne)));
-  EXPECT_THAT(pair.wire, Not(HasSubstr(context_of(kOne)->key())));
+  EXPECT_THAT(pair.wire, Not(HasSubstr(context_of(kOne)->secret())));
 }
 
 TEST(TlsEngineTest, TheServerGivesNothingBeforeTheClientHasProvedWhatItKnows) {
@@ -204,7 +204,7 @@ TEST(TlsEngineTest, ARecordedConnectionCannotBePlayedAgain) {
 TEST(TlsContextTest, TheKeyOfATokenStaysTheSame) {
   const auto context = context_of(kOne);
   std::string key;
-  for (const char byte : context->key()) {
+  for (const char byte : context->secret()) {
     constexpr std::string_view kDigits = "0123456789abcdef";
     key += kDigits[static_cast<unsigned char>(byte) >> 4U];
     key += kDigits[static_cast<unsigned char>(byte) & 0xFU];
@@ -214,11 +214,11 @@ TEST(TlsContextTest, TheKeyOfATokenStaysTheSame) {
 
 TEST(TlsContextTest, AKeyIsEnoughAndNotTheToken) {
   const auto context = context_of(kOne);
-  EXPECT_THAT(context->key(), SizeIs(32));
-  EXPECT_THAT(context->key(), Not(HasSubstr(kOne.substr(0, 8))));
-  EXPECT_EQ(context->key(), context_of(kOne)->key());
-  EXPECT_NE(context->key(), context_of(kTwo)->key());
-  const auto copy = TlsContext::of_key(context->key());
+  EXPECT_THAT(context->secret(), SizeIs(32));
+  EXPECT_THAT(context->secret(), Not(HasSubstr(kOne.substr(0, 8))));
+  EXPECT_EQ(context->secret(), context_of(kOne)->secret());
+  EXPECT_NE(context->secret(), context_of(kTwo)->secret());
+  const auto copy = TlsContext::of_secret(context->secret());
   ASSERT_TRUE(copy);
   TlsEngine client(*copy, Role::Client);
   TlsEngine server(context, Role::Server);
@@ -226,12 +226,12 @@ TEST(TlsContextTest, AKeyIsEnoughAndNotTheToken) {
   server.receive(client.output(), plain);
   client.receive(server.output(), plain);
   EXPECT_TRUE(client.is_open());
-  EXPECT_FALSE(TlsContext::of_key("short"));
+  EXPECT_FALSE(TlsContext::of_secret("short"));
 }
 
 TEST(TlsEngineTest, WhoHasEndedIsHeardNoMore) {
   const auto context = context_of(kOne);
-  test::EndingTlsClient client(context->key());
+  test::EndingTlsClient client(context->secret());
   TlsEngine server(context, Role::Server);
   std::string heard;
   server.receive(client.say(), heard);
@@ -249,7 +249,8 @@ TEST(TlsContextTest, ThePageHasAKeyOfItsOwn) {
   const auto one = context_of(kOne);
   const std::string key = one->page_key();
   EXPECT_THAT(key, SizeIs(64));
-  EXPECT_EQ(TlsContext::of_key(one->key()).value()->page_key(), key) << "also without the token";
+  EXPECT_EQ(TlsContext::of_secret(one->secret()).value()->page_key(), key)
+      << "also without the token";
   EXPECT_NE(context_of(kTwo)->page_key(), key);
   EXPECT_TRUE(Token::from(key)) << "a header takes it";
   EXPECT_TRUE(can_speak_tls());

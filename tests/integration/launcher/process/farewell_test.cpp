@@ -311,7 +311,7 @@ TEST_F(FarewellTest, OneOfTheOthersThatBreaksTheConnectionIsToldAgain) {
 TEST_F(FarewellTest, AStoreWithATokenHearsItOverTls) {
   const auto tls = drun::test::tls_of(drun::test::kToken);
   Farewell farewell = listener.farewell();
-  farewell.key = tls->key();
+  farewell.key = tls->secret();
   std::string heard;
   std::thread store([&] {
     const auto call = listener.await_call();
@@ -333,7 +333,7 @@ TEST_F(FarewellTest, ASuccessorThatBreaksOffBeforeItHasShownTheTokenIsCalledAgai
   const auto tls = drun::test::tls_of(drun::test::kToken);
   Farewell farewell;
   farewell.others = {{listener.address(), "again"}};
-  farewell.key = tls->key();
+  farewell.key = tls->secret();
   std::string heard;
   std::thread reader([&] {
     listener.break_call();
@@ -355,7 +355,7 @@ TEST_F(FarewellTest, ASuccessorThatBreaksOffBeforeItHasShownTheTokenIsCalledAgai
 // Who has the place of the store does not get the words that end a session.
 TEST_F(FarewellTest, NobodyElseHearsIt) {
   Farewell farewell = listener.farewell();
-  farewell.key = drun::test::tls_of(drun::test::kToken)->key();
+  farewell.key = drun::test::tls_of(drun::test::kToken)->secret();
   std::string heard;
   std::thread stranger([&] {
     const auto call = listener.await_call();

@@ -293,7 +293,7 @@ TEST_F(SecureConnectionTest, AHalfHandshakeIsNobody) {
 
 TEST_F(SecureConnectionTest, WhoEndsTlsIsGoneWhenItsLastRequestIsDone) {
   dial();
-  test::EndingTlsClient client(test::tls_of(test::kToken)->key());
+  test::EndingTlsClient client(test::tls_of(test::kToken)->secret());
   client.hear(send(client.say()));
   send(client.say());
   ASSERT_TRUE(connection_->is_welcome());
