@@ -1,8 +1,10 @@
 #include "base/file_worker.hpp"
 
 #include <poll.h>
+#include <sys/resource.h>
 
 #include <future>
+#include <optional>
 #include <string>
 #include <system_error>
 #include <thread>
@@ -201,6 +203,26 @@ TEST(FileWorkerTest, NobodyWaitsForWorkAtTheEnd) {
   }
   answer.set_value();
   EXPECT_FALSE(done);
+}
+
+// Nothing can become readable then, so it is the time that tells, and at once.
+TEST(FileWorkerTest, WithoutADescriptorWorkFailsAtOnce) {
+  rlimit before{};
+  ::getrlimit(RLIMIT_NOFILE, &before);
+  const rlimit none{0, before.rlim_max};
+  ASSERT_EQ(::setrlimit(RLIMIT_NOFILE, &none), 0);
+  std::optional<FileWorker> worker(std::in_place);
+  std::string heard;
+  worker->ask<int>(
+      kNever, [] { return 1; },
+      [&](const Result<int>& result) { heard = result ? "done" : result.error().what(); });
+  EXPECT_EQ(::setrlimit(RLIMIT_NOFILE, &before), 0);
+  EXPECT_EQ(worker->fd(), -1);
+  const auto deadline = worker->next_deadline();
+  ASSERT_TRUE(deadline);
+  EXPECT_LE(*deadline, std::chrono::steady_clock::now());
+  worker->deliver(*deadline);
+  EXPECT_EQ(heard, "listen to a thread for files: Too many open files");
 }
 
 // The next to hang does not get the name of what somebody else did.
