@@ -66,6 +66,20 @@ TEST_F(OutputRelayTest, AReaderThatComesLateGetsTheEnd) {
   EXPECT_TRUE(relay.finish());
 }
 
+// Two agents are two, as two ranks are: neither's line goes on in the other's.
+TEST_F(OutputRelayTest, AnUnfinishedLineOfOneAgentIsEndedBeforeAnothersBegins) {
+  OutputRelay relay(out.write.get(), err.write.get(), {});
+  const WorkerStreams one = relay.open(0);
+  const WorkerStreams other = relay.open(1);
+  relay.start();
+  write_all(one.standard_output.get(), "begun");
+  std::string shown;
+  ASSERT_TRUE(read_until(out.read.get(), shown, [&] { return shown == "begun"; }));
+  write_all(other.standard_output.get(), "whole\n");
+  EXPECT_TRUE(read_until(out.read.get(), shown, [&] { return shown.ends_with("whole\n"); }));
+  EXPECT_EQ(shown, "begun\nwhole\n");
+}
+
 TEST_F(OutputRelayTest, TheEndWaitsForNobody) {
   ASSERT_GT(fill(), 0U);
   OutputRelay relay(out.write.get(), err.write.get(), {});
