@@ -323,6 +323,20 @@ TEST(GuardianTest, FoldersAreRemovedAtTheEndUnlessThatIsTakenBack) {
   }
 }
 
+TEST(GuardianTest, FoldersAreRemovedByTheGuardianIfTheWatchdogIsGone) {
+  const drun::test::TemporaryDirectory directory;
+  const std::string folder = directory.file("folder");
+  std::filesystem::create_directories(folder + "/inner");
+  {
+    Driver driver;
+    driver.guardian.remove_at_end(folder);
+    const pid_t watchdog = parent_of(driver.guardian.pid());
+    ::kill(watchdog, SIGKILL);
+    ASSERT_TRUE(eventually([watchdog] { return !alive(watchdog); }));
+  }
+  EXPECT_FALSE(std::filesystem::exists(folder));
+}
+
 TEST(GuardianTest, ASignalForAWorkerThatHasEndedGoesNowhere) {
   Driver driver;
   driver.guardian.spawn(Driver::request(1, {"true"}));
