@@ -2,9 +2,11 @@
 // guardian that somebody has stopped.
 #include <signal.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include <chrono>
+#include <filesystem>
 #include <fstream>
 #include <optional>
 #include <string>
@@ -16,6 +18,7 @@
 #include "launcher/process/kill_limit.hpp"
 #include "support/debugger.hpp"
 #include "support/guardian_driver.hpp"
+#include "support/held_call.hpp"
 #include "support/hung_folder.hpp"
 #include "support/in_child.hpp"
 #include "support/temporary_directory.hpp"
@@ -28,6 +31,9 @@ using drun::test::HungFolder;
 using drun::test::TemporaryDirectory;
 
 constexpr int kCannotHang = 77;
+// Traps SIGTERM and says so.
+constexpr const char* kStubborn =
+    "trap 'echo asked' TERM; echo ready; while :; do sleep 0.05; done";
 
 // A script that is there, whose interpreter is in the folder that hangs.
 std::string script_with_interpreter_in(const std::string& folder, const std::string& script) {
@@ -80,6 +86,40 @@ TEST(HangTest, MoreThanTheGuardianCanStartAtATimeAreStopped) {
   }));
 }
 
+// The thread that starts programs, beside the guardian's own.
+pid_t helper_of(pid_t guardian) {
+  const std::string tasks = "/proc/" + std::to_string(guardian) + "/task";
+  for (const auto& task : std::filesystem::directory_iterator(tasks))
+    if (const pid_t thread = std::stoi(task.path().filename().string()); thread != guardian)
+      return thread;
+  return 0;
+}
+
+// Only then is there a process to signal, and what it was to hear goes to it.
+TEST(HangTest, AStopEndsAWorkerThatHasAProcessLater) {
+#ifdef DRUN_TSAN
+  GTEST_SKIP() << "the guardian has a thread of the sanitizer's as well";
+#endif
+  EXPECT_ALL_WELL(with_hanging_script([](const std::string& script) {
+    Driver driver;
+    Pipe out;
+    if (driver.start(1, kStubborn, out) != "ready") return 1;
+    const auto stubborn = driver.await<Spawned>(1);
+    if (!stubborn) return 2;
+    drun::test::HeldThread helper(helper_of(driver.guardian.pid()));
+    if (!helper.holds()) return kCannotHang;
+    driver.guardian.spawn(Driver::request(2, {script}));
+    if (!helper.go_on_to({SYS_clone3, SYS_clone})) return 3;
+    driver.guardian.stop(SIGTERM, 600s);
+    if (read_line(out.read.get()) != "asked") return 4;
+    ::kill(stubborn->pid, SIGKILL);
+    if (!driver.await<Exited>(1)) return 5;
+    helper.let_go();
+    const auto stopped = driver.await<Stopped>();
+    return stopped && stopped->remaining == 0 ? 0 : 6;
+  }));
+}
+
 TEST(HangTest, TheAgentsEndEndsAWorkerWhoseExecHangs) {
   EXPECT_ALL_WELL(with_hanging_script([](const std::string& script) {
     {
@@ -102,10 +142,6 @@ TEST(HangTest, AnExecThatHangsKeepsNoOtherWorkersEndFromBeingHeard) {
     return driver.await<Exited>(1) ? 0 : 2;
   }));
 }
-
-// Traps SIGTERM and says so.
-constexpr const char* kStubborn =
-    "trap 'echo asked' TERM; echo ready; while :; do sleep 0.05; done";
 
 TEST(HangTest, AStopWakesAGuardianThatWasStopped) {
   Driver driver;
