@@ -1,13 +1,24 @@
 #include "store/relay/socket_owners.hpp"
 
+#include <linux/inet_diag.h>
+#include <linux/netlink.h>
+#include <linux/sock_diag.h>
+#include <net/if.h>
 #include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <sched.h>
+#include <sys/ioctl.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include <cstdint>
 #include <optional>
 #include <string>
 
 #include <gtest/gtest.h>
+
+#include "support/hide_proc.hpp"
+#include "support/in_child.hpp"
 
 namespace drun::store {
 namespace {
@@ -50,6 +61,78 @@ TEST(SocketOwnersTest, SaysThatTheOtherEndHasGone) {
   EXPECT_FALSE(owner && owner->is_open);
 }
 
+constexpr int kNotHere = 77;
+
+// Whether the kernel takes questions for sockets.
+bool kernel_answers() {
+  const FileDescriptor kernel(::socket(AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC, NETLINK_SOCK_DIAG));
+  struct {
+    nlmsghdr header{};
+    inet_diag_req_v2 request{};
+  } all;
+  all.header.nlmsg_len = sizeof all;
+  all.header.nlmsg_type = SOCK_DIAG_BY_FAMILY;
+  all.header.nlmsg_flags = NLM_F_REQUEST | NLM_F_DUMP;
+  all.request.sdiag_family = AF_INET;
+  all.request.sdiag_protocol = IPPROTO_TCP;
+  all.request.idiag_states = ~0U;
+  alignas(nlmsghdr) char bytes[8192];
+  if (::send(kernel.get(), &all, sizeof all, 0) != sizeof all) return false;
+  const ssize_t size = ::recv(kernel.get(), bytes, sizeof bytes, 0);
+  return size >= static_cast<ssize_t>(sizeof(nlmsghdr)) &&
+         reinterpret_cast<const nlmsghdr*>(bytes)->nlmsg_type != NLMSG_ERROR;
+}
+
+// Its answer is enough: there is no list here.
+TEST(SocketOwnersTest, AsksTheKernelForTheOneSocket) {
+  const int result = process::test::in_child([] {
+    if (!process::test::hide_proc() || !kernel_answers()) return kNotHere;
+    SocketOwners owners;
+    const SocketOwner own{::geteuid(), true};
+    Connected one("127.0.0.1");
+    const Connected other("127.0.0.1");
+    if (owners.of_peer(one.accepted.get()) != own) return 1;
+    if (owners.of_peer(other.accepted.get()) != own) return 2;
+    one.other.reset();
+    const auto gone = owners.of_peer(one.accepted.get());
+    return gone && gone->is_open ? 3 : 0;
+  });
+  if (result == kNotHere)
+    GTEST_SKIP() << "/proc cannot be hidden, or the kernel takes no questions";
+  EXPECT_EQ(result, 0);
+}
+
+// A network of this process's own, where it may do as it likes.
+bool has_own_network() {
+  if (::unshare(CLONE_NEWNET) != 0 && ::unshare(CLONE_NEWUSER | CLONE_NEWNET) != 0) return false;
+  const FileDescriptor any(::socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0));
+  ifreq loopback{};
+  loopback.ifr_name[0] = 'l';
+  loopback.ifr_name[1] = 'o';
+  loopback.ifr_flags = IFF_UP;
+  return ::ioctl(any.get(), SIOCSIFFLAGS, &loopback) == 0;
+}
+
+// The kernel finds it where there is no such connection; it is somebody else's, maybe.
+TEST(SocketOwnersTest, WhoListensAtThePlaceOfAnEndThatIsGoneIsNotItsOwner) {
+  const int result = process::test::in_child([] {
+    if (!has_own_network() || !kernel_answers()) return kNotHere;
+    Connected connected("127.0.0.1");
+    const SocketAddress place = local_address_of(connected.other.get());
+    // Closed like this it says nothing, and leaves nothing behind.
+    const int repair = 1;
+    if (::setsockopt(connected.other.get(), IPPROTO_TCP, TCP_REPAIR, &repair, sizeof repair) != 0)
+      return kNotHere;
+    connected.other.reset();
+    const FileDescriptor listener(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
+    if (::bind(listener.get(), place.get(), place.length) != 0 || ::listen(listener.get(), 1) != 0)
+      return 1;
+    return SocketOwners().of_peer(connected.accepted.get()) ? 2 : 0;
+  });
+  if (result == kNotHere) GTEST_SKIP() << "no network of its own, or the kernel takes no questions";
+  EXPECT_EQ(result, 0);
+}
+
 TEST(SocketOwnersTest, KnowsNothingOfWhatIsNotConnected) {
   SocketOwners owners;
   const FileDescriptor socket(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
@@ -74,6 +157,15 @@ constexpr const char* kTable6 =
 
 std::optional<SocketOwner> in(const char* table, const std::string& host, std::uint16_t port) {
   return owner_in_table(table, numeric_address({host, port}), numeric_address({host, 8080}));
+}
+
+// As where the list is longer than what was read of it.
+TEST(SocketOwnersTest, ALineThatIsCutOffSaysNothing) {
+  const std::string table = kTable;
+  const auto user = table.find(" 1000 ") + 1;
+  for (const auto end : {user, user + 4, table.find(" 2 ", user)})
+    EXPECT_EQ(in(table.substr(0, end).c_str(), "127.0.0.1", 40'000), std::nullopt)
+        << table.substr(0, end);
 }
 
 TEST(SocketOwnersTest, FindsASocketInTheListOfAll) {
