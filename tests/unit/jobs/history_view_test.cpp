@@ -80,6 +80,24 @@ TEST(HistoryViewTest, NodesThatComeAndGoHideNoRestart) {
             "  and 5 stops more: drunctl history\n");
 }
 
+TEST(HistoryViewTest, RestartsAreCountedForProgramsToo) {
+  const status::JobStatus status = status_of(job(), kBegin);
+  EXPECT_EQ(status.restarts, 1);
+  EXPECT_EQ(status.max_restarts, 3);
+}
+
+// Where there is room.
+TEST(HistoryViewTest, StopsThatCostNoRestartAreShownToo) {
+  JobView view = job();
+  view.history.rounds = {{1, 4, 32, 0, kBegin, kBegin + 1'000, kBegin + 2'000, Cause::Membership,
+                          "node8 has joined", 0},
+                         {2, 4, 32, 0, kBegin + 2'000, kBegin + 4'000, kBegin + 5'000,
+                          Cause::Membership, "node9 has joined", 0}};
+  EXPECT_EQ(stops_text(view, 2),
+            "  round 2: stopped at 2026-11-28 14:30:04 UTC after 2.0 s: node9 has joined\n"
+            "  round 1: stopped at 2026-11-28 14:30:01 UTC after 1.0 s: node8 has joined\n");
+}
+
 TEST(HistoryViewTest, WithoutOneItSaysSo) {
   JobView view = job();
   view.history.rounds.clear();
