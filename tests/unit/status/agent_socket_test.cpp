@@ -38,6 +38,13 @@ TEST(AgentSocketTest, AUserFindsTheirOwnAndRootAll) {
   EXPECT_THAT(sockets_in("", {0, {}}), IsEmpty());
 }
 
+TEST(AgentSocketTest, AnAgentWhoseCallersAreListedElsewhereIsFoundOnce) {
+  const std::string one = new_socket_name(1000, "train");
+  const std::string other = new_socket_name(1000, "train");
+  EXPECT_THAT(sockets_in(table({one, other, one, other}), {1000, {}}),
+              UnorderedElementsAre(one, other));
+}
+
 TEST(AgentSocketTest, EachAgentHasANameOfItsOwnThatAnAddressTakes) {
   const std::string name = new_socket_name(4'294'967'294, std::string(1'000, 'x'));
   EXPECT_TRUE(name.starts_with("drun/agent/4294967294/")) << name;
