@@ -1,14 +1,26 @@
 #include "secure/tls_engine.hpp"
 
+#include <fcntl.h>
+#include <malloc.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
 #include <cstddef>
+#include <cstdint>
+#include <cstdlib>
 #include <memory>
 #include <string>
 #include <string_view>
 #include <utility>
+#include <vector>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "base/file_descriptor.hpp"
+#include "base/random_bytes.hpp"
+#include "base/split.hpp"
 #include "secure/tls_context.hpp"
 #include "secure/token.hpp"
 #include "support/ending_tls_client.hpp"
@@ -243,6 +255,91 @@ TEST(TlsEngineTest, WhoHasEndedIsHeardNoMore) {
   server.receive(std::string(100'000, 'x'), heard);
   EXPECT_EQ(server.state(), Ended);
   EXPECT_EQ(server.failure(), Failure::None);
+}
+
+// How many bytes of memory are in use, of which the allocator may keep some for the next one; 0
+// under a sanitizer, which has an allocator of its own.
+std::int64_t used_memory() {
+  return static_cast<std::int64_t>(::mallinfo2().uordblks);
+}
+
+// A store serves for weeks.
+TEST(TlsEngineTest, NothingIsLeftOfThoseThatAreGone) {
+  constexpr int kMany = 40;
+  std::int64_t before = 0;
+  for (int i = -4; i < kMany; ++i) {
+    if (i == 0) before = used_memory();
+    Pair pair;
+    pair.carry();
+    ASSERT_TRUE(pair.server.engine.is_open());
+  }
+  EXPECT_LT(used_memory() - before, kMany * 8 * 1024);
+}
+
+// A store may have thousands of connections that say little.
+TEST(TlsEngineTest, OneThatIsIdleHoldsNoBuffers) {
+  constexpr int kMany = 20;
+  const auto context = context_of(kOne);
+  std::string plain;
+  std::vector<std::unique_ptr<TlsEngine>> engines;
+  std::int64_t before = 0;
+  for (int i = 0; i <= kMany; ++i) {
+    if (i == 1) before = used_memory();
+    engines.push_back(std::make_unique<TlsEngine>(context, Role::Client));
+    engines.push_back(std::make_unique<TlsEngine>(context, Role::Server));
+    TlsEngine& client = *engines[engines.size() - 2];
+    TlsEngine& server = *engines.back();
+    for (int turn = 0; turn < 2; ++turn) {
+      server.receive(std::exchange(client.output(), {}), plain);
+      client.receive(std::exchange(server.output(), {}), plain);
+    }
+    ASSERT_TRUE(client.is_open() && server.is_open());
+  }
+  EXPECT_LT(used_memory() - before, kMany * 48 * 1024);
+}
+
+// How often this process's memory has these bytes, each of which is given inverted, so that they
+// are not found here. Allocates nothing: that would write over what it looks for.
+int times_in_memory(std::string_view inverted) {
+  static std::array<char, 1 << 18> maps;
+  const FileDescriptor file(::open("/proc/self/maps", O_RDONLY | O_CLOEXEC));
+  std::size_t size = 0;
+  for (ssize_t got = 1; got > 0; size += static_cast<std::size_t>(got))
+    got = std::max(::read(file.get(), maps.data() + size, maps.size() - size), ssize_t{0});
+  std::string_view text(maps.data(), size);
+  int times = 0;
+  while (!text.empty()) {
+    const std::string_view line = take_until(text, '\n');
+    if (line.find(" rw-p ") == std::string_view::npos) continue;
+    char* after = nullptr;
+    const std::uintptr_t begin = std::strtoull(line.data(), &after, 16);
+    const std::uintptr_t end = std::strtoull(after + 1, nullptr, 16);
+    const auto* bytes = reinterpret_cast<const volatile char*>(begin);
+    for (std::size_t at = 0; at + inverted.size() <= end - begin; ++at) {
+      std::size_t same = 0;
+      while (same < inverted.size() && static_cast<char>(~bytes[at + same]) == inverted[same])
+        ++same;
+      if (same == inverted.size()) ++times;
+    }
+  }
+  return times;
+}
+
+// As a core file would show it.
+TEST(TlsContextTest, ItsKeyIsInOnePlaceAndGoneWithIt) {
+#if defined(DRUN_ASAN) || defined(DRUN_TSAN)
+  GTEST_SKIP() << "a sanitizer has memory without end";
+#endif
+  const std::string token = random_name(32);
+  std::string inverted;
+  inverted.reserve(TlsContext::kKeyBytes);
+  auto context = context_of(token);
+  // The allocator writes over the beginning of what it gets back.
+  for (const char byte : std::string_view(context->key()).substr(TlsContext::kKeyBytes / 2))
+    inverted += static_cast<char>(~byte);
+  EXPECT_EQ(times_in_memory(inverted), 1);
+  context.reset();
+  EXPECT_EQ(times_in_memory(inverted), 0);
 }
 
 TEST(TlsContextTest, ThePageHasAKeyOfItsOwn) {

@@ -182,6 +182,8 @@ TEST_F(TokenFileTest, TheSystemSaysWhyItCannotBeRead) {
   ASSERT_EQ(::mkdir(folder_.file("dir").c_str(), 0700), 0);
   EXPECT_THAT(error_of(folder_.file("dir")), EndsWith("/dir: it is neither a file nor a pipe"));
   EXPECT_EQ(error_of("/dev/null"), "/dev/null: it is neither a file nor a pipe");
+  // There is nothing at the address 0.
+  EXPECT_EQ(error_of("/proc/self/mem"), "/proc/self/mem: Input/output error");
 }
 
 TEST_F(TokenFileTest, APipeWillDoAndOneWithoutAWriterIsGivenUp) {
