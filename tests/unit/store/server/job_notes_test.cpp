@@ -19,6 +19,13 @@ Place place(std::uint64_t era, std::uint64_t round, std::uint32_t rank) {
   return {{era, round}, rank, 3, 0};
 }
 
+class Watcher final : public TableClient {
+ public:
+  void on_wait_done(std::uint64_t) override {}
+  void on_changes(std::uint64_t, Publication&) override { ++told; }
+  int told = 0;
+};
+
 class JobNotesTest : public testing::Test {
  protected:
   Budget budget{1'000'000};
@@ -39,6 +46,20 @@ TEST_F(JobNotesTest, TheSilenceIsWrittenInMilliseconds) {
   write_silence(table, "drun/a/", Milliseconds(1'500));
   ASSERT_NE(table.find("drun/a/silence"), nullptr);
   EXPECT_EQ(*table.find("drun/a/silence"), "1500");
+}
+
+// Whoever waits for it hears of it at once, not with what is written next.
+TEST_F(JobNotesTest, WhoWatchesHearsOfIt) {
+  Watcher watcher;
+  ASSERT_TRUE(table.watch(watcher, 1, "drun/a/", true));
+  const int before = watcher.told;
+  Vote vote;
+  vote.settled = place(7, 2, 1);
+  write_gone(table, "drun/a/", vote);
+  EXPECT_EQ(watcher.told, before + 1);
+  write_silence(table, "drun/a/", Milliseconds(1'500));
+  EXPECT_EQ(watcher.told, before + 2);
+  table.unwatch(watcher, 1);
 }
 
 TEST(DeathsTest, EachVoteCountsOnceAndTheOldestGiveWay) {
