@@ -1,5 +1,6 @@
 #include "store/table/sessions.hpp"
 
+#include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -56,6 +57,21 @@ class SessionsTest : public testing::Test {
   control::Token token{1, 2, 3};
   Time last;
 };
+
+TEST_F(SessionsTest, WhatTheyTakeOfTheMemoryIsGivenBack) {
+  const std::size_t before = budget.used();
+  Holder holder;
+  {
+    Sessions others(table, budget);
+    for (int i = 0; i < 2; ++i)
+      ASSERT_NE(others.open(holder, Milliseconds(1'000), Milliseconds(0), token, at(0)), nullptr);
+    EXPECT_GT(budget.used(), before);
+    others.expire(at(1'000));
+    EXPECT_EQ(budget.used(), before);
+    ASSERT_NE(others.open(holder, Milliseconds(1'000), Milliseconds(0), token, at(0)), nullptr);
+  }
+  EXPECT_EQ(budget.used(), before);
+}
 
 TEST_F(SessionsTest, ATableThatWasClearedKnowsNoOwner) {
   Holder holder;
