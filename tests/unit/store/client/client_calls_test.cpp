@@ -1,6 +1,8 @@
 #include "store/client/client_calls.hpp"
 
 #include <chrono>
+#include <cstdint>
+#include <cstring>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -45,6 +47,24 @@ TEST(ClientCallsTest, AMessageNamesThreeKeysAtMost) {
   EXPECT_EQ(calls.wait({}).call.about, "");
   EXPECT_EQ(calls.wait({"a", "b", "c"}).call.about, " 'a', 'b', 'c'");
   EXPECT_EQ(calls.wait({"a", "b", "c", "d", "e"}).call.about, " 'a', 'b', 'c' and 2 more");
+}
+
+// An old store has no handshake: it is asked how many keys it has.
+TEST(HandshakeTest, ANumberOfKeysThatNobodyHasIsNoStores) {
+  constexpr std::int64_t kMost = (std::int64_t{1} << 40) - 1;
+  const auto said = [](std::int64_t keys) {
+    tcpstore::Reply reply;
+    reply.integer = keys;
+    const Status status = check_handshake(TcpStoreVersion::Torch1_13, 7, reply);
+    return std::string(status ? "a store" : status.error().what());
+  };
+  EXPECT_EQ(said(0), "a store");
+  EXPECT_EQ(said(kMost), "a store");
+  EXPECT_EQ(said(kMost + 1), "this is not a TCPStore server: it answered 0x0000000000010000");
+  EXPECT_EQ(said(-1), "this is not a TCPStore server: it answered 0xffffffffffffffff");
+  std::int64_t http = 0;
+  std::memcpy(&http, "HTTP/1.1", sizeof http);
+  EXPECT_EQ(said(http), "this is not a TCPStore server: it answered 'HTTP/1.1'");
 }
 
 }  // namespace
