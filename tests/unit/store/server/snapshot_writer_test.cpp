@@ -110,6 +110,20 @@ TEST_F(SnapshotWriterTest, AFileThatIsReplacedBetweenOpeningAndLockingIsNotTheOn
   EXPECT_EQ(opened, 0) << "two stores would have it";
 }
 
+TEST_F(SnapshotWriterTest, OneThatAnotherHasMadeMeanwhileIsTakenAsItIs) {
+#ifdef SYS_access
+  constexpr long kLook = SYS_access;
+#else
+  constexpr long kLook = SYS_faccessat;
+#endif
+  const auto opens = [&] { return SnapshotFile::open(path, "mine") ? 1 : 0; };
+  const auto opened = test::held_at_call(kLook, opens, [&] { std::ofstream(path) << "theirs"; });
+  if (!opened) GTEST_SKIP() << "no debugger is allowed here";
+  EXPECT_EQ(opened, 1);
+  EXPECT_EQ(read_file(path).value(), "theirs");
+  EXPECT_EQ(files(), 1) << "what was begun is taken away";
+}
+
 // Whoever removed the file by hand has let another store begin one.
 TEST_F(SnapshotWriterTest, WhatOthersHaveMadeInItsPlaceIsNotWrittenTo) {
   const std::string theirs = directory.file("theirs");
