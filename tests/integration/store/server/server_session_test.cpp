@@ -84,6 +84,24 @@ TEST_F(ServerSessionTest, GoodbyeIsSeenAtOnce) {
   expect_gone();
 }
 
+// Or a store that many jobs use would have no room for the votes of the next one some day.
+TEST_F(ServerSessionTest, WithItsLastVoterAJobIsForgotten) {
+  const auto nodes_settled = [](ControlConnection& client, const Vote& vote) {
+    const auto pulsed = client.call<control::Pulsed>(2, control::Pulse{"drun/a/", vote});
+    client.request(3, control::Confirm{pulsed.stamp});
+    return pulsed.settled.nodes;
+  };
+  ControlConnection voter(server.endpoint());
+  (void)voter.call<control::Session>(1, control::OpenSession{60'000, 0});
+  for (int i = 0; i < 2; ++i)  // once the second is answered, the first is confirmed
+    (void)nodes_settled(voter, {{}, {{{1, 1}, 0, 1, 0}}});
+  ControlConnection other(server.endpoint());
+  (void)other.call<control::Session>(1, control::OpenSession{60'000, 0});
+  EXPECT_EQ(nodes_settled(other, {}), 1U);
+  (void)voter.call<control::Done>(4, control::Goodbye{});
+  EXPECT_EQ(nodes_settled(other, {}), 0U);
+}
+
 TEST_F(ServerSessionTest, NobodyKnowsTheTokenOfAnother) {
   std::set<control::Token> tokens{control::Token{}};
   for (int i = 0; i < 3; ++i) {
