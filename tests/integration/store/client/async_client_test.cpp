@@ -299,6 +299,24 @@ TEST(AsyncClientTest, DestructionCancelsWhateverIsUnderWay) {
   over.set_value();
 }
 
+// At once, and not when the loop next runs: they may hold what waits for them.
+TEST(AsyncClientTest, ItsEndDropsTheCallbacksOfCallsUnderWay) {
+  const test::StoreThread store;
+  asio::io_context io(1);
+  auto client = std::make_unique<AsyncClient>(io, store.endpoint());
+  const auto held = std::make_shared<int>();
+  bool connected = false;
+  client->connect(in(kPatience), [&](const Status& status) { connected = status.ok(); });
+  while (!connected && io.run_one_for(kPatience) > 0) {
+  }
+  ASSERT_TRUE(connected);
+  client->wait(
+      {"never"}, [held](const Status&) {}, kPatience);
+  EXPECT_EQ(held.use_count(), 2);
+  client.reset();
+  EXPECT_EQ(held.use_count(), 1);
+}
+
 TEST(AsyncClientTest, MayBeDestroyedInItsOwnCallback) {
   const test::StoreThread store;
   for (const bool while_connecting : {true, false}) {
