@@ -4,6 +4,7 @@
 #include <signal.h>
 
 #include <atomic>
+#include <cstdint>
 #include <future>
 #include <memory>
 #include <optional>
@@ -16,10 +17,13 @@
 #include "drun/store/barrier.hpp"
 #include "drun/store/client.hpp"
 #include "drun/store/errors.hpp"
+#include "store/client/lease_claim.hpp"
+#include "store/protocol/tcpstore_codec.hpp"
 #include "support/drun_process.hpp"
 #include "support/patience.hpp"
 #include "support/places.hpp"
 #include "support/running_server.hpp"
+#include "support/scripted_peer.hpp"
 
 namespace drun::store {
 namespace {
@@ -117,6 +121,38 @@ TEST_P(LeaseTest, AKeyThatComesAndGoesKeepsNobodyForEver) {
   over = true;
   deleting.get();
   EXPECT_TRUE(acquire());
+}
+
+// What a store says whose key of the lease is there, is to be followed, and is gone by then.
+void say_that_it_comes_and_goes(test::ScriptedConnection& connection) {
+  const std::string hello = connection.read(10);
+  if (hello.size() == 10) connection.write(hello.substr(6));
+  tcpstore::Decoder decoder(TcpStoreVersion::Torch2_2);
+  int claims = 0;
+  std::string bytes;
+  for (std::string next; !(next = connection.read(1)).empty();) {
+    bytes += next;
+    tcpstore::Request request;
+    if (decoder.next(bytes, {}, request).status != tcpstore::Decoder::Status::Complete) continue;
+    std::string answer;
+    if (request.op == tcpstore::Op::CompareSet)
+      tcpstore::append_vector(answer, ++claims == 1 ? "1 1000 id another"
+                                      : claims == 2 ? request.expected
+                                                    : request.value);
+    else if (request.op == tcpstore::Op::Check)
+      answer = tcpstore::kReady;
+    else
+      append(answer, std::int64_t{1});
+    connection.write(answer);
+    bytes.clear();
+  }
+}
+
+TEST(LeaseClaimTest, AKeyThatIsGoneMeanwhileIsTakenLikeAnyOther) {
+  const test::ScriptedPeer peer(say_that_it_comes_and_goes);
+  Client client = Client::connect(peer.endpoint(), kPatience).value();
+  const auto taken = take_lease(client, LeaseKeys("l"), 1s, "me", Client::Clock::now() + kPatience);
+  ASSERT_TRUE(taken) << taken.error().what();
 }
 
 TEST_P(LeaseTest, AnothersKeyIsNotTakenForOne) {
