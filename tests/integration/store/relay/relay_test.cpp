@@ -23,6 +23,7 @@
 #include <gtest/gtest.h>
 
 #include "base/file_descriptor.hpp"
+#include "drun/base/log.hpp"
 #include "drun/store/client.hpp"
 #include "drun/store/errors.hpp"
 #include "drun/store/server.hpp"
@@ -262,6 +263,24 @@ TEST_P(RelayTest, WaitsForAStoreThatCannotBeReachedYet) {
   ASSERT_TRUE(server.adopt_listener(bound.front().release(), Table::Workers));
   const test::Serving serving(server);
   EXPECT_EQ(waiting.get().value(), 1);
+}
+
+TEST_P(RelayTest, SaysWhatItTriesAgainFor) {
+  std::promise<std::string> said;
+  log::redirect([&, first = true](std::string line) mutable {
+    if (std::exchange(first, false)) said.set_value(std::move(line));
+  });
+  auto bound = bind_endpoint({"127.0.0.1", 0}).value();  // and nobody listens there
+  const Endpoint store = local_endpoint(bound.front().get()).value();
+  begin(options(), store);
+  const TcpStoreConnection waiting(place_);
+  auto line = said.get_future();
+  const auto came = line.wait_for(kPatience);
+  relay_.reset();
+  log::redirect({});
+  ASSERT_EQ(came, std::future_status::ready);
+  EXPECT_THAT(line.get(), HasSubstr("the workers' store at " + to_string(store) +
+                                    ": Connection refused; trying again"));
 }
 
 TEST_P(RelayTest, GivesUpAStoreThatCannotBeReached) {
