@@ -129,6 +129,18 @@ TEST(WorkerSupervisorTest, NobodyLooksWhoReadsOnceAnotherNodeHasTheRank) {
             0);
 }
 
+TEST(WorkerSupervisorTest, NobodyLooksWhoReadsAfterTheEnd) {
+  EXPECT_EQ(at_terminal([] {
+              Job job;
+              job.runner.take_terminal();
+              job.supervisor.start(job.assignment);
+              job.supervisor.close();
+              job.io.run();
+              return job.runner.take_calls() == "spawn 1" ? 0 : 1;
+            }),
+            0);
+}
+
 TEST(WorkerSupervisorTest, ThatAWorkerReadsWhileAllAreBeingEndedStopsNothing) {
   EXPECT_EQ(at_terminal([] {
               Job job;
