@@ -12,6 +12,7 @@
 
 #include "support/patience.hpp"
 #include "support/running_server.hpp"
+#include "support/silent_place.hpp"
 
 namespace drun::store {
 namespace {
@@ -41,6 +42,27 @@ TEST(ControlClientTest, SaysGoodbyeAtOnce) {
   EXPECT_GT(io.poll(), 0U);
   until(2);
   EXPECT_THAT(states, ElementsAre(ControlState::Up, ControlState::Closed));
+}
+
+TEST(ControlClientTest, WhoIsClosedWhileItConnectsConnectsNoMore) {
+  const test::SilentPlace store({"127.0.0.1", 0});
+  ASSERT_TRUE(store.is_silent());
+  asio::io_context io(1);
+  std::vector<ControlState> states;
+  ControlOptions options;
+  options.endpoint = store.endpoint();
+  ControlClient client(io, options, [&](const ControlEvent& event) {
+    if (const auto* link = std::get_if<ControlLink>(&event)) states.push_back(link->state);
+  });
+  client.open();
+  while (io.poll() > 0) {
+  }
+  ASSERT_EQ(store.callers(), 1);
+  client.close();
+  while (io.poll() > 0) {
+  }
+  EXPECT_THAT(states, ElementsAre(ControlState::Closed));
+  EXPECT_EQ(store.callers(), 0);
 }
 
 }  // namespace

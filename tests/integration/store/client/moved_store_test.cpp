@@ -1,12 +1,9 @@
 // The address that the store had is tried first after a break, but its name may have another by
 // now.
 #include <netinet/tcp.h>
-#include <sys/socket.h>
 
 #include <chrono>
 #include <cstddef>
-#include <cstdio>
-#include <fstream>
 #include <functional>
 #include <optional>
 #include <string>
@@ -17,30 +14,16 @@
 #include <asio/io_context.hpp>
 #include <gtest/gtest.h>
 
-#include "base/file_descriptor.hpp"
-#include "base/socket_address.hpp"
 #include "drun/store/control_client.hpp"
 #include "support/patience.hpp"
 #include "support/running_server.hpp"
+#include "support/silent_place.hpp"
 
 namespace drun::store {
 namespace {
 
 using namespace std::chrono_literals;
-
-// How many sockets of this machine are in this state on their way to this place, which is on the
-// loopback interface.
-int connections_to(const Endpoint& place, unsigned state) {
-  const bool six = place.host == "::1";
-  std::ifstream table(six ? "/proc/net/tcp6" : "/proc/net/tcp");
-  char remote[48];
-  std::snprintf(remote, sizeof remote, " %s:%04X %02X ",
-                six ? "00000000000000000000000001000000" : "0100007F", unsigned{place.port}, state);
-  int found = 0;
-  for (std::string line; std::getline(table, line);)
-    found += line.find(remote) != std::string::npos ? 1 : 0;
-  return found;
-}
+using test::connections_to;
 
 // A client that had a session of the store at "localhost", of which 127.0.0.1 is tried first.
 class MovedStoreTest : public testing::Test {
@@ -82,6 +65,12 @@ class MovedStoreTest : public testing::Test {
       return condition();
     });
   }
+  // Once to the address that the store had, and once by its name, while nobody answers.
+  bool connects_twice() {
+    return had_session_at("127.0.0.1") && listen_at("127.0.0.1") && came(ControlState::Down) &&
+           until([this] { return connections_to(old_, TCP_ESTABLISHED) == 2; }) &&
+           until([] { return true; });
+  }
 
   std::optional<Server> store_;
   std::optional<test::Serving> serving_;
@@ -99,47 +88,29 @@ TEST_F(MovedStoreTest, IsFoundByItsName) {
   EXPECT_TRUE(came(ControlState::NewSession));
 }
 
-// A socket that listens there and accepts nobody, and those that its full queue keeps waiting.
-std::vector<FileDescriptor> silent_at(const Endpoint& endpoint) {
-  const SocketAddress place = numeric_address(endpoint);
-  const int family = place.storage.ss_family;
-  std::vector<FileDescriptor> sockets;
-  sockets.emplace_back(::socket(family, SOCK_STREAM | SOCK_CLOEXEC, 0));
-  const int yes = 1;
-  ::setsockopt(sockets[0].get(), SOL_SOCKET, SO_REUSEADDR, &yes, sizeof yes);
-  if (::bind(sockets[0].get(), place.get(), place.length) != 0 ||
-      ::listen(sockets[0].get(), 0) != 0)
-    return {};
-  for (int i = 0; i < 4; ++i) {
-    sockets.emplace_back(::socket(family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
-    ::connect(sockets.back().get(), place.get(), place.length);
-  }
-  return sockets;
-}
-
 // Or it would come to stand later, beside the one that was found.
 TEST_F(MovedStoreTest, TheAttemptAtItsOldAddressEndsWhenItIsFound) {
   if (!had_session_at("::1")) GTEST_SKIP() << "[::1] cannot be used";
   ASSERT_TRUE(listen_at("127.0.0.1"));
   serve();
-  const auto silent = silent_at(old_);
-  const int others = connections_to(old_, TCP_SYN_SENT);
-  ASSERT_GT(others, 0);
+  const test::SilentPlace silent(old_);
+  ASSERT_TRUE(silent.is_silent());
   ASSERT_TRUE(came(ControlState::Down));
   ASSERT_TRUE(came(ControlState::NewSession));
-  EXPECT_EQ(connections_to(old_, TCP_SYN_SENT), others);
+  EXPECT_EQ(silent.callers(), 0);
 }
 
 TEST_F(MovedStoreTest, AConnectionThatIsNotNeededIsClosedOnceTheSessionStands) {
-  ASSERT_TRUE(had_session_at("127.0.0.1"));
-  ASSERT_TRUE(listen_at("127.0.0.1"));
-  ASSERT_TRUE(came(ControlState::Down));
-  // One to its address and one by its name, while nobody answers.
-  ASSERT_TRUE(until([this] { return connections_to(old_, TCP_ESTABLISHED) == 2; }));
-  ASSERT_TRUE(until([] { return true; }));
+  ASSERT_TRUE(connects_twice());
   serve();
   ASSERT_TRUE(came(ControlState::NewSession));
   EXPECT_EQ(connections_to(old_, TCP_ESTABLISHED), 1);
+}
+
+TEST_F(MovedStoreTest, ItsEndClosesAllConnectionsAtOnce) {
+  ASSERT_TRUE(connects_twice());
+  client_.reset();
+  EXPECT_EQ(connections_to(old_, TCP_ESTABLISHED), 0);
 }
 
 }  // namespace
