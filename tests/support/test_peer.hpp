@@ -12,7 +12,9 @@ namespace drun::test {
 // Everything that peers share.
 struct PeerWorld {
   explicit PeerWorld(store::Limits chosen = {}, store::Succession::Options how = {})
-      : limits(chosen), budget(chosen.total_bytes, chosen.reserved_bytes), succession_options(how) {
+      : limits(chosen),
+        budget(chosen.total_bytes, chosen.reserved_bytes, chosen.job_bytes),
+        succession_options(how) {
     sessions.tell_ends([this](store::SessionId session) { succession.ended(session, now); });
   }
 

@@ -23,6 +23,10 @@ struct Limits {
   // As much again is for the control protocol alone: TCPStore peers that fill the store do not stop
   // the rendezvous.
   std::size_t reserved_bytes = std::size_t{1} << 30;
+  // What one of drun's jobs may make it hold of that, and a quarter more for its rendezvous: the
+  // keys, waits, watches and sessions below its name. All other keys count as those of one more
+  // job. 0: no limit but the others.
+  std::size_t job_bytes = 0;
   // Replies and events that one peer has not read. A peer over it is dropped.
   std::size_t unread_bytes = 256 * 1024 * 1024;
   // A peer with replies waiting that reads nothing for this long is dropped.

@@ -58,6 +58,8 @@ constexpr std::array kFlags{
          "the most clients; the system's limit of open files usually comes first"},
     Flag{"max-total", 0, "SIZE", "4G", kOwn, kLimits, "",
          "the most bytes of keys and values together"},
+    Flag{"max-job", 0, "SIZE", "no limit", kOwn, kLimits, "",
+         "the most bytes that one of drun's jobs may make it hold of that, and all other keys together"},
     Flag{"max-unread", 0, "SIZE", "256M", kOwn, kLimits, "",
          "the most bytes of replies that a client has not read, before it is dropped; more if --max-value needs it"},
 
@@ -133,6 +135,7 @@ void read_limits(const cli::GivenFlags& flags, Limits& limits) {
   count("max-keys", limits.keys_per_request);
   count("max-connections", limits.connections);
   size("max-total", limits.total_bytes);
+  size("max-job", limits.job_bytes);
   size("max-unread", limits.unread_bytes);
 }
 

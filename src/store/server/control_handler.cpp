@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <limits>
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
@@ -42,12 +43,19 @@ std::vector<const control::Write*> effective_writes(const std::vector<control::W
   return effective;
 }
 
-// What the writes add to the bytes held, if each key were new.
-std::size_t upper_bound_of_bytes(const std::vector<const control::Write*>& writes) {
-  std::size_t bytes = 0;
-  for (const control::Write* write : writes)
-    if (write->value) bytes += write->key.size() + write->value->size() + KeyTable::kOverheadBytes;
-  return bytes;
+// Whether there is room for the writes, if each key were new: in all, and for each job.
+bool has_room(Budget& budget, const std::vector<const control::Write*>& writes) {
+  std::size_t all = 0;
+  std::map<std::string_view, std::size_t> by_job;
+  for (const control::Write* write : writes) {
+    if (!write->value) continue;
+    const std::size_t bytes = write->key.size() + write->value->size() + KeyTable::kOverheadBytes;
+    all += bytes;
+    if (budget.shares().are_limited()) by_job[job_of(write->key)] += bytes;
+  }
+  return budget.fits(all) && std::ranges::all_of(by_job, [&budget](const auto& job) {
+           return budget.fits_job(job.first, job.second);
+         });
 }
 
 }  // namespace
@@ -75,11 +83,12 @@ void encode_moved(std::string& out, std::uint64_t request, const control::Moved&
 }
 
 SessionId open_session(PeerContext& context, Peer& peer, const control::OpenSession& asked,
-                       std::uint64_t request, Time now, std::string& out) {
-  const Sessions::Record* opened = context.sessions.open(
-      peer, Milliseconds(asked.ttl_ms), Milliseconds(asked.grace_ms), context.new_token(), now);
+                       std::string_view job, std::uint64_t request, Time now, std::string& out) {
+  const Sessions::Record* opened =
+      context.sessions.open(peer, Milliseconds(asked.ttl_ms), Milliseconds(asked.grace_ms),
+                            context.new_token(), now, job);
   if (opened == nullptr) {
-    control::encode(out, request, control::Error{ErrorCode::Limit, kFull});
+    control::encode(out, request, control::Error{ErrorCode::Limit, context.budget.refusal()});
     return kNoSession;
   }
   control::encode(
@@ -194,7 +203,7 @@ void ControlHandler::operator()(const control::OpenSession& request) {
   if (!may_open()) return;
   if (!context_.succession.is_serving())
     return peer_.wait(request_, {request.ttl_ms, request.grace_ms, 0, {}, {}}, now_);
-  session_ = open_session(context_, peer_, request, request_, now_, out_);
+  session_ = open_session(context_, peer_, request, {}, request_, now_, out_);
 }
 
 void ControlHandler::operator()(const control::OpenSuccessor& request) {
@@ -207,8 +216,8 @@ void ControlHandler::operator()(const control::OpenSuccessor& request) {
   if (!succession.is_serving() || !succession.lets_in(request, now_))
     return peer_.wait(request_, request, now_);
   std::string session;
-  session_ =
-      open_session(context_, peer_, {request.ttl_ms, request.grace_ms}, request_, now_, session);
+  session_ = open_session(context_, peer_, {request.ttl_ms, request.grace_ms}, job_of(request.job),
+                          request_, now_, session);
   if (session_ != kNoSession) {
     succession.vote(session_, request.job, request.vote, now_);
     reply(succession.pulsed(request.job, now_));
@@ -324,7 +333,7 @@ void ControlHandler::operator()(const control::Transaction& request) {
   if (!guards_hold(request)) return refuse(request);
   KeyTable& table = context_.control_table;
   const std::vector<const control::Write*> writes = effective_writes(request.writes);
-  if (!context_.budget.fits(upper_bound_of_bytes(writes))) return fail(ErrorCode::Limit, kFull);
+  if (!has_room(context_.budget, writes)) return fail(ErrorCode::Limit, table.refusal());
   for (const control::Write* write : writes) {
     if (write->value)
       (void)table.put(write->key, *write->value, write->ephemeral ? session_ : kNoSession);
@@ -368,7 +377,7 @@ void ControlHandler::operator()(const control::Watch& request) {
     return fail(ErrorCode::Limit, over_limit("too many watches", most));
   KeyTable& table = context_.control_table;
   if (!table.watch(peer_, request_, request.key, request.prefix))
-    return fail(ErrorCode::Limit, kFull);
+    return fail(ErrorCode::Limit, table.refusal());
   if (!reply_snapshot(request)) table.unwatch(peer_, request_);
 }
 

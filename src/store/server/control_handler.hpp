@@ -32,10 +32,10 @@ class Peer;
 void encode_moved(std::string& out, std::uint64_t request, const control::Moved& moved,
                   std::uint16_t version);
 
-// Opens a session for the peer, whose request had that number, and appends the reply to `out`.
-// kNoSession: there is no room, which is the reply.
+// Opens a session of that job for the peer, whose request had that number, and appends the reply to
+// `out`. kNoSession: there is no room, which is the reply.
 SessionId open_session(PeerContext& context, Peer& peer, const control::OpenSession& asked,
-                       std::uint64_t request, Time now, std::string& out);
+                       std::string_view job, std::uint64_t request, Time now, std::string& out);
 
 // Lives for one frame.
 class ControlHandler {

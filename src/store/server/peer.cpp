@@ -242,7 +242,8 @@ void Peer::on_session_ended(control::EndReason reason) {
 // ---- while the server does not serve ----
 
 void Peer::wait(std::uint64_t request, const control::OpenSuccessor& application, Time now) {
-  waiting_ = Waiting{request, application.ttl_ms, application.grace_ms, 0};
+  waiting_ = Waiting{request, application.ttl_ms, application.grace_ms, 0,
+                     std::string(job_of(application.job))};
   waiting_->number = context_.succession.apply(*this, application, now);
 }
 
@@ -263,8 +264,8 @@ void Peer::on_moved(const control::Moved& moved) {
 
 SessionId Peer::on_welcome(Time now) {
   const Waiting asked = *std::exchange(waiting_, std::nullopt);
-  session_ =
-      open_session(context_, *this, {asked.ttl_ms, asked.grace_ms}, asked.request, now, output_);
+  session_ = open_session(context_, *this, {asked.ttl_ms, asked.grace_ms}, asked.job, asked.request,
+                          now, output_);
   if (!feeding_) on_unasked_output();
   return session_;
 }

@@ -161,6 +161,7 @@ class Peer : public TableClient, public SessionHolder, public Applicant {
     std::uint32_t ttl_ms = 0;
     std::uint32_t grace_ms = 0;
     VoterId number = 0;
+    std::string job{};
   };
 
   enum class Phase : std::uint8_t { Unknown, TcpStore, ControlOpening, Control };

@@ -83,7 +83,7 @@ std::string peer_name(int fd) {
 
 ServerLoop::ServerLoop(const ServerOptions& options)
     : limits_(options.limits),
-      budget_(limits_.total_bytes, limits_.reserved_bytes),
+      budget_(limits_.total_bytes, limits_.reserved_bytes, limits_.job_bytes),
       job_table_(budget_),
       worker_table_(budget_),
       sessions_(job_table_, budget_),

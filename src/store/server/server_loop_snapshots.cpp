@@ -21,6 +21,7 @@ Status ServerLoop::use_snapshot(const std::string& file, Milliseconds interval) 
   const Result<std::string> bytes = read_file(file);
   if (!bytes) return bytes.error();
   const Budget::WithReserve reserve(budget_);  // the rendezvous may have needed it
+  const Budget::BeyondShares beyond(budget_);  // they were larger, perhaps
   const Status loaded = decode_snapshot(bytes.value(), job_table_, sessions_, Clock::now());
   if (!loaded) return named(loaded.error());
   const Result<SnapshotFile::Replacement> replacement = locked->begin();

@@ -53,7 +53,7 @@ Sum add(KeyTable& table, std::string_view key, std::int64_t delta, bool quietly)
   const char* end = std::to_chars(digits, digits + sizeof digits, sum).ptr;
   const std::string_view written(digits, static_cast<std::size_t>(end - digits));
   const bool stored = quietly ? table.put_quietly(key, written) : table.put(key, written);
-  if (!stored) return {kFull, 0};
+  if (!stored) return {table.refusal(), 0};
   return {nullptr, sum};
 }
 
@@ -70,7 +70,7 @@ const char* compare_set(KeyTable& table, const Request& request, std::string& ou
     append_vector(out, present ? std::string_view(*present) : request.expected);
     return nullptr;
   }
-  if (!table.put(request.key, request.value)) return kFull;
+  if (!table.put(request.key, request.value)) return table.refusal();
   append_vector(out, request.value);
   return nullptr;
 }
@@ -102,7 +102,7 @@ const char* append_value(KeyTable& table, const Request& request, const Limits& 
   const std::string* present = table.find(request.key);
   if (present != nullptr && present->size() + request.value.size() > limits.value_bytes)
     return kValueTooLong;
-  return table.append(request.key, request.value) ? nullptr : kFull;
+  return table.append(request.key, request.value) ? nullptr : table.refusal();
 }
 
 const char* barrier(KeyTable& table, TableClient& client, std::uint64_t wait,
@@ -110,7 +110,7 @@ const char* barrier(KeyTable& table, TableClient& client, std::uint64_t wait,
   const Sum sum = add(table, request.key, 1, true);
   if (sum.failure != nullptr) return sum.failure;
   if (sum.value < request.number)
-    return table.wait_for_wake(client, wait, request.key) ? nullptr : kFull;
+    return table.wait_for_wake(client, wait, request.key) ? nullptr : table.refusal();
   out.push_back(kStopWaiting);
   table.wake(request.key);
   return nullptr;
@@ -120,7 +120,7 @@ const char* apply_unpublished(KeyTable& table, TableClient& client, std::uint64_
                               const Request& request, const Limits& limits, std::string& out) {
   switch (request.op) {
     case Op::Set:
-      return table.put(request.key, request.value) ? nullptr : kFull;
+      return table.put(request.key, request.value) ? nullptr : table.refusal();
     case Op::CompareSet:
       return compare_set(table, request, out);
     case Op::Get: {
@@ -148,7 +148,7 @@ const char* apply_unpublished(KeyTable& table, TableClient& client, std::uint64_
         case KeyTable::WaitOutcome::Waiting:
           return nullptr;
         case KeyTable::WaitOutcome::OverBudget:
-          return kFull;
+          return table.refusal();
       }
       return nullptr;
     case Op::GetNumKeys:
@@ -163,7 +163,7 @@ const char* apply_unpublished(KeyTable& table, TableClient& client, std::uint64_
       return multi_get(table, request, limits.unread_bytes, out);
     case Op::MultiSet:
       for (std::size_t i = 0; i < request.keys.size(); ++i)
-        if (!table.put(request.keys[i], request.values[i])) return kFull;
+        if (!table.put(request.keys[i], request.values[i])) return table.refusal();
       return nullptr;
     case Op::CancelWait:
       table.cancel_waits(client);
@@ -173,7 +173,7 @@ const char* apply_unpublished(KeyTable& table, TableClient& client, std::uint64_
       append(out, request.nonce);
       return nullptr;
     case Op::QueuePush:
-      return table.push(request.key, request.value) ? nullptr : kFull;
+      return table.push(request.key, request.value) ? nullptr : table.refusal();
     case Op::QueuePop: {
       const std::size_t size = table.queue_size(request.key);
       append(out, static_cast<std::int64_t>(size));

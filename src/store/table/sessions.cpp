@@ -16,16 +16,19 @@ bool same_token(const control::Token& a, const control::Token& b) {
 }  // namespace
 
 Sessions::~Sessions() {
-  budget_.give_back(sessions_.size() * kOverheadBytes);
+  for (const auto& [id, session] : sessions_)
+    give_back(session);
 }
 
 const Sessions::Record* Sessions::open(SessionHolder& holder, Milliseconds ttl, Milliseconds grace,
-                                       const control::Token& token, Time now) {
-  if (!budget_.try_take(kOverheadBytes)) return nullptr;
+                                       const control::Token& token, Time now,
+                                       std::string_view job) {
+  if (!budget_.try_take_for(job, kOverheadBytes)) return nullptr;
   ++generation_;
   const SessionId id = ++last_id_;
   Session& session = sessions_[id];
   session.record.id = id;
+  session.job = job;
   session.record.token = token;
   session.record.ttl = std::clamp(ttl, kShortestTtl, kLongestTtl);
   session.record.grace = std::clamp(grace, Milliseconds(0), kLongestGrace);
@@ -72,10 +75,18 @@ void Sessions::close(SessionId id) {
 
 void Sessions::end(SessionId id) {
   ++generation_;
-  sessions_.erase(id);
-  budget_.give_back(kOverheadBytes);
+  const auto it = sessions_.find(id);
+  give_back(it->second);
+  sessions_.erase(it);
   table_.erase_owned_by(id);
   on_end_(id);
+}
+
+void Sessions::give_back(const Session& session) {
+  if (session.job)
+    budget_.give_back_of(*session.job, kOverheadBytes);
+  else
+    budget_.give_back(kOverheadBytes);
 }
 
 void Sessions::hear(Session& session, Time now) {

@@ -9,6 +9,7 @@
 #include <optional>
 #include <queue>
 #include <string>
+#include <string_view>
 #include <unordered_map>
 #include <utility>
 #include <vector>
@@ -56,10 +57,11 @@ class Sessions {
   Sessions& operator=(const Sessions&) = delete;
   ~Sessions();
 
-  // A session for `holder`, with times brought within the bounds. `token` is random. Null: over the
-  // budget. The record lives until the session ends.
+  // A session for `holder`, with times brought within the bounds. `token` is random. `job` is the
+  // name of the one that it counts for; empty: of none. Null: over the budget. The record lives
+  // until the session ends.
   const Record* open(SessionHolder& holder, Milliseconds ttl, Milliseconds grace,
-                     const control::Token& token, Time now);
+                     const control::Token& token, Time now, std::string_view job = {});
   // Moves the session to `holder`, and calls on_session_ended() of the one that had it. False: no
   // such session, or not its token.
   bool resume(SessionHolder& holder, SessionId id, const control::Token& token, Time now);
@@ -99,6 +101,7 @@ class Sessions {
  private:
   struct Session {
     Record record;
+    std::optional<std::string> job;  // nullopt: nobody knows it, of one from a snapshot
     SessionHolder* holder = nullptr;
     Time heard;
     Time deadline;
@@ -110,6 +113,7 @@ class Sessions {
   void set_deadline(Session& session, Time deadline);
   void queue(Session& session);
   void end(SessionId id);
+  void give_back(const Session& session);
   void forget_stale_deadlines();
 
   KeyTable& table_;

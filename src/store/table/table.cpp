@@ -45,14 +45,16 @@ bool KeyTable::put_quietly(std::string_view key, std::string_view value, Session
   const auto it = entries_.find(key);
   Item* item = it == entries_.end() ? nullptr : &*it;
   if (item == nullptr) {
-    if (!budget_.try_take(key.size() + value.size() + kOverheadBytes)) return false;
+    if (!budget_.try_take_for(job_of(key), key.size() + value.size() + kOverheadBytes))
+      return false;
     item = &*entries_.try_emplace(std::string(key)).first;
     if (ordered_) ordered_->insert(item->first);
   } else {
     const std::size_t old_size = item->second.value.size();
-    if (value.size() > old_size && !budget_.fits(value.size() - old_size)) return false;
-    budget_.give_back(old_size);
-    budget_.take(value.size());
+    const std::string_view job = job_of(key);
+    if (value.size() > old_size && !budget_.fits_job(job, value.size() - old_size)) return false;
+    budget_.give_back_of(job, old_size);
+    budget_.take_for(job, value.size());
     // A small value must not keep the memory of a large one.
     if (value.size() < old_size / 2) std::string().swap(item->second.value);
   }
@@ -65,7 +67,7 @@ bool KeyTable::put_quietly(std::string_view key, std::string_view value, Session
 bool KeyTable::append(std::string_view key, std::string_view value) {
   const auto it = entries_.find(key);
   if (it == entries_.end()) return put(key, value);
-  if (!budget_.try_take(value.size())) return false;
+  if (!budget_.try_take_for(job_of(key), value.size())) return false;
   it->second.value.append(value);
   if (it->second.owner != kNoSession) set_owner(*it, kNoSession);
   note_change(key);
@@ -95,7 +97,8 @@ bool KeyTable::erase(std::string_view key) {
 void KeyTable::erase(KeyMap<Entry>::iterator it) {
   if (it->second.owner != kNoSession) set_owner(*it, kNoSession);
   if (ordered_) ordered_->erase(it->first);
-  budget_.give_back(it->first.size() + it->second.value.size() + kOverheadBytes);
+  budget_.give_back_of(job_of(it->first),
+                       it->first.size() + it->second.value.size() + kOverheadBytes);
   entries_.erase(it);
 }
 
@@ -116,10 +119,10 @@ bool KeyTable::erasing_takes_more_than(std::size_t most, SessionId owner) const 
 
 void KeyTable::clear() {
   for (const auto& [key, entry] : entries_)
-    budget_.give_back(key.size() + entry.value.size() + kOverheadBytes);
+    budget_.give_back_of(job_of(key), key.size() + entry.value.size() + kOverheadBytes);
   for (const auto& [queue, items] : queues_)
     for (const std::string& item : items)
-      budget_.give_back(queue.size() + item.size() + kOverheadBytes);
+      budget_.give_back_of(job_of(queue), queue.size() + item.size() + kOverheadBytes);
   owned_.clear();
   ordered_.reset();
   entries_.clear();
@@ -147,7 +150,8 @@ std::size_t KeyTable::count_held_bytes() const {
 // ---- queues ----
 
 bool KeyTable::push(std::string_view queue, std::string_view value) {
-  if (!budget_.try_take(queue.size() + value.size() + kOverheadBytes)) return false;
+  if (!budget_.try_take_for(job_of(queue), queue.size() + value.size() + kOverheadBytes))
+    return false;
   auto it = queues_.find(queue);
   if (it == queues_.end()) it = queues_.try_emplace(std::string(queue)).first;
   it->second.emplace_back(value);
@@ -167,7 +171,7 @@ std::string KeyTable::pop(std::string_view queue) {
   std::string value = std::move(it->second.front());
   it->second.pop_front();
   ++generation_;
-  budget_.give_back(queue.size() + value.size() + kOverheadBytes);
+  budget_.give_back_of(job_of(queue), queue.size() + value.size() + kOverheadBytes);
   if (it->second.empty()) queues_.erase(it);
   return value;
 }
@@ -215,7 +219,7 @@ void KeyTable::forget_wait(WaitRecord& wait) {
 }
 
 bool KeyTable::register_waiter(WaitRecord& wait, std::string_view key) {
-  if (!budget_.try_take(key.size() + kOverheadBytes)) return false;
+  if (!budget_.try_take_for(job_of(key), key.size() + kOverheadBytes)) return false;
   auto it = waiters_.find(key);
   if (it == waiters_.end()) it = waiters_.try_emplace(std::string(key)).first;
   WaiterList& list = it->second;
@@ -262,7 +266,8 @@ bool KeyTable::wait_for_wake(TableClient& client, std::uint64_t wait, std::strin
 void KeyTable::count_down(WaiterList& list) {
   const auto [wait, index] = list.front();
   WaitRecord::Registration& registration = wait->registrations[index];
-  budget_.give_back(registration.list->first.size() + kOverheadBytes);
+  const std::string& key = registration.list->first;
+  budget_.give_back_of(job_of(key), key.size() + kOverheadBytes);
   registration.list = nullptr;
   release(list, list.begin());
   if (--wait->missing > 0) return;
@@ -296,7 +301,7 @@ void KeyTable::unregister(WaitRecord& wait) {
   for (const WaitRecord::Registration& registration : wait.registrations) {
     if (registration.list == nullptr) continue;
     auto& [key, list] = *registration.list;
-    budget_.give_back(key.size() + kOverheadBytes);
+    budget_.give_back_of(job_of(key), key.size() + kOverheadBytes);
     release(list, registration.position);
     if (list.empty()) waiters_.erase(waiters_.find(key));
   }

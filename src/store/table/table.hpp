@@ -30,7 +30,7 @@ class KeyTable {
   // What telling one watch of a change counts besides the bytes of that.
   static constexpr std::size_t kTellingBytes = 64;
 
-  // `budget` bounds what is held; it outlives the table.
+  // `budget` bounds what is held, in all and for each job; it outlives the table.
   explicit KeyTable(Budget& budget) : budget_(budget) {}
   KeyTable(const KeyTable&) = delete;
   KeyTable& operator=(const KeyTable&) = delete;
@@ -61,6 +61,9 @@ class KeyTable {
                                      std::size_t a_key) const;
   // How many changes were published so far.
   [[nodiscard]] std::uint64_t revision() const { return revision_; }
+
+  // Which limit left no room, the last time that a request was over the budget.
+  [[nodiscard]] const char* refusal() const { return budget_.refusal(); }
 
   // ---- changes: a request makes any number of them, then calls publish() once ----
 

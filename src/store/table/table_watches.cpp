@@ -18,7 +18,7 @@ std::pair<const std::string, WatchList>& KeyTable::list_of(Map& watches, std::st
 }
 
 bool KeyTable::watch(TableClient& client, std::uint64_t watch, std::string_view key, bool prefix) {
-  if (!budget_.try_take(key.size() + kOverheadBytes)) return false;
+  if (!budget_.try_take_for(job_of(key), key.size() + kOverheadBytes)) return false;
   auto& list = prefix ? list_of(prefix_watches_, key) : list_of(exact_watches_, key);
   WatchRecord& record = client.watches_[watch];
   assert(record.client == nullptr);
@@ -45,7 +45,7 @@ void KeyTable::unwatch(TableClient& client, std::uint64_t watch) {
 
 void KeyTable::unregister(WatchRecord& watch) {
   auto& [key, list] = *watch.list;
-  budget_.give_back(key.size() + kOverheadBytes);
+  budget_.give_back_of(job_of(key), key.size() + kOverheadBytes);
   --watch_count_;
   list.erase(watch.position);
   if (!list.empty()) return;

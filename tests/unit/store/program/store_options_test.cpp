@@ -38,7 +38,7 @@ TEST(StoreOptionsTest, EachFlagIsRead) {
        "--max-key",        "1K",       "--max-value",    "2M", "--max-keys",          "5",
        "--max-total",      "1G",       "--max-unread",   "8M", "--max-connections",   "6",
        "--log-level",      "info",     "--forget-ended", "0",  "--snapshot-interval", "2s",
-       "--legacy-clients", "2.1"});
+       "--legacy-clients", "2.1",      "--max-job",      "3G"});
   EXPECT_EQ(options.endpoint, (Endpoint{"10.0.0.1", 7}));
   EXPECT_EQ(options.snapshot, "file");
   EXPECT_EQ(options.snapshot_interval, 2s);
@@ -50,6 +50,7 @@ TEST(StoreOptionsTest, EachFlagIsRead) {
   EXPECT_EQ(limits.value_bytes, 2U << 20U);
   EXPECT_EQ(limits.keys_per_request, 5U);
   EXPECT_EQ(limits.total_bytes, 1U << 30U);
+  EXPECT_EQ(limits.job_bytes, std::size_t{3} << 30U);
   EXPECT_EQ(limits.unread_bytes, 8U << 20U);
   EXPECT_EQ(limits.connections, 6U);
 }

@@ -424,6 +424,77 @@ TEST_F(ControlHandlerTest, TenThousandWatchesAreToldOfTheirKeysAlone) {
   EXPECT_EQ(world.budget.used(), before);
 }
 
+std::string text_of(Client& client, std::uint64_t id, const Request& request) {
+  const Error error = client.call<Error>(id, request);
+  EXPECT_EQ(error.code, ErrorCode::Limit);
+  return std::string(error.text);
+}
+
+// The workers of one job, or its agents, do not take from the others what is theirs.
+TEST(JobShareTest, AJobThatHasFilledItsShareLeavesTheOthersTheirs) {
+  Limits limits;
+  limits.job_bytes = 10'000;
+  PeerWorld small(limits);
+  Client greedy(small);
+  Client modest(small);
+  (void)greedy.answers();
+  (void)modest.answers();
+  const std::string much(9'000, 'x');
+  const std::string more(3'000, 'y');
+  greedy.call<Committed>(1, put("drun/greedy/much", much));
+  greedy.call<Committed>(2, put("drun/greedy/reserve", more));
+  EXPECT_EQ(text_of(greedy, 3, put("drun/greedy/more", more)), kJobFull);
+  EXPECT_EQ(text_of(greedy, 4, put("drun-stacks/greedy/1/a", more)), kJobFull);
+  EXPECT_EQ(text_of(greedy, 5, Watch{"drun/greedy/" + more, true}), kJobFull);
+  const Transaction with_another{{},
+                                 {{"drun/modest/x", "x", false}, {"drun/greedy/x", more, false}}};
+  EXPECT_EQ(text_of(greedy, 6, with_another), kJobFull);
+  EXPECT_EQ(small.job.find("drun/modest/x"), nullptr);
+
+  modest.call<Committed>(7, put("drun/modest/much", much));
+  greedy.call<Committed>(8, remove("drun/greedy/much"));
+  greedy.call<Committed>(9, put("drun/greedy/more", more));
+}
+
+TEST(JobShareTest, TheRendezvousOfAJobThatIsFullGoesOn) {
+  Limits limits;
+  limits.job_bytes = 10'000;
+  PeerWorld small(limits);
+  const std::string fills(9'000, 'x');
+  const std::string more(1'000, 'y');
+  Client agent(small);
+  (void)agent.answers();
+  ASSERT_TRUE(small.job.put("drun/id/x", fills));
+  EXPECT_FALSE(small.job.put("drun/id/y", more)) << "not the rendezvous's";
+  EXPECT_STREQ(small.job.refusal(), kJobFull);
+  agent.call<Committed>(1, put("drun/id/y", more));
+}
+
+TEST(JobShareTest, SessionsCountForTheirJobUntilTheyEnd) {
+  Limits limits;
+  limits.job_bytes = 2 * Sessions::kOverheadBytes;  // and half of a third
+  PeerWorld small(limits);
+  const OpenSuccessor first{1'000, 0, 0, "drun/id/", {}};
+  Client one(small);
+  Client two(small);
+  Client three(small);
+  Client other(small);
+  for (Client* client : {&one, &two, &three, &other})
+    (void)client->answers();
+  const auto open = [](Client& client, const OpenSuccessor& request) {
+    std::string bytes;
+    encode(bytes, 1, Request(request));
+    client.send(bytes);
+    return client.answers().back().second;
+  };
+  EXPECT_TRUE(std::holds_alternative<Session>(open(one, first)));
+  EXPECT_TRUE(std::holds_alternative<Session>(open(two, first)));
+  ASSERT_TRUE(std::holds_alternative<Error>(open(three, first)));
+  EXPECT_TRUE(std::holds_alternative<Session>(open(other, {1'000, 0, 0, "drun/other/", {}})));
+  one.call<Done>(2, Goodbye{});
+  EXPECT_TRUE(std::holds_alternative<Session>(open(three, first)));
+}
+
 TEST_F(ControlHandlerTest, AChangeBeyondTheUnreadLimitDropsItsWatcher) {
   Limits limits;
   limits.unread_bytes = 1000;

@@ -255,6 +255,54 @@ TEST_F(TableTest, WhatDoesNotFitChangesNothing) {
   EXPECT_THAT(client.told, IsEmpty());
 }
 
+TEST_F(TableTest, EachJobHasItsShareAndGivesAllOfItBack) {
+  Budget shared(kRoom, 0, 1'000);
+  KeyTable jobs(shared);
+  const auto used = [&shared](std::string_view job) { return shared.shares().used_by(job); };
+  const std::string value(700, 'x');
+  EXPECT_TRUE(jobs.put("drun/a/k", value));
+  EXPECT_FALSE(jobs.put("drun/a/l", value));
+  EXPECT_STREQ(jobs.refusal(), kJobFull);
+  EXPECT_FALSE(jobs.put("drun/a/k", value + value)) << "not by a longer value";
+  EXPECT_FALSE(jobs.append("drun/a/k", value));
+  EXPECT_TRUE(jobs.put("drun/b/k", value));
+  EXPECT_TRUE(jobs.put("no job's", value));
+  EXPECT_FALSE(jobs.put("drun/nor this", value)) << "such keys are one job's together";
+  EXPECT_FALSE(jobs.push("a queue", value));
+  EXPECT_EQ(used("a"), KeyTable::kOverheadBytes + 8 + value.size());
+
+  EXPECT_TRUE(jobs.put("drun/a/k", ""));
+  EXPECT_TRUE(jobs.push("drun/a/q", value)) << "what was given back is there again";
+  EXPECT_EQ(jobs.pop("drun/a/q"), value);
+  EXPECT_TRUE(jobs.watch(client, 1, "drun/a/k", false));
+  EXPECT_TRUE(jobs.watch(client, 2, "drun/b/", true));
+  std::vector<std::string_view> missing{"drun/a/x", "drun/c/x"};
+  EXPECT_EQ(jobs.wait(client, 3, missing), Outcome::Waiting);
+  EXPECT_TRUE(jobs.put("drun/a/x", ""));
+  jobs.drop(client);
+  for (const char* key : {"drun/a/k", "drun/a/x", "drun/b/k", "no job's"})
+    EXPECT_TRUE(jobs.erase(key)) << key;
+  for (const char* job : {"a", "b", "c", ""})
+    EXPECT_EQ(used(job), 0U) << job;
+  EXPECT_TRUE(jobs.put("drun/a/k", value));
+  jobs.clear();
+  EXPECT_EQ(used("a"), 0U);
+}
+
+// Of a store that was started again with smaller shares.
+TEST_F(TableTest, WhatASnapshotHasIsKeptBeyondAShare) {
+  Budget shared(kRoom, 0, 1'000);
+  KeyTable jobs(shared);
+  const std::string value(2'000, 'x');
+  {
+    const Budget::BeyondShares beyond(shared);
+    EXPECT_TRUE(jobs.put("drun/a/k", value));
+    EXPECT_FALSE(jobs.put("drun/a/l", std::string(kRoom, 'x'))) << "not beyond all there is";
+  }
+  EXPECT_FALSE(jobs.put("drun/a/l", ""));
+  EXPECT_TRUE(jobs.put("drun/b/l", ""));
+}
+
 TEST_F(TableTest, ClearedItHoldsNothingAndTellsNobody) {
   EXPECT_TRUE(table.watch(client, 1, "", true));
   EXPECT_TRUE(table.put("k", "v", 7));
