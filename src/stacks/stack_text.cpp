@@ -9,6 +9,7 @@
 #include "base/duration_text.hpp"
 #include "base/folded_names.hpp"
 #include "base/printable.hpp"
+#include "stacks/elsewhere.hpp"
 
 namespace drun::stacks {
 namespace {
@@ -154,9 +155,10 @@ std::string text_of(const StackReport& report, const TextOptions& options) {
   std::vector<NumberRange> ranks;
   for (const NodeRanks& node : report.nodes)
     ranks.push_back(node.ranks);
+  const auto elsewhere = find_elsewhere(report);
   std::string text = "stacks of " + ranks_of(united(std::move(ranks))) + " on " +
-                     hosts_of(report, nullptr) + "\n" + table(report, options.all) +
-                     groups_text(report, Kind::Worker, options);
+                     hosts_of(report, nullptr) + (elsewhere ? ": " + text_of(*elsewhere) : "") +
+                     "\n" + table(report, options.all) + groups_text(report, Kind::Worker, options);
   if (options.all) text += groups_text(report, Kind::Thread, options);
   text += groups_text(report, Kind::Child, options);
   if (!options.all) text += others(report, options.shows_all);

@@ -13,7 +13,7 @@ using testing::Not;
 
 TEST(StackTextTest, ShowsTheFewestRanksFirst) {
   EXPECT_EQ(text_of(fold(two_nodes())),
-            "stacks of ranks 0-7 on node[0-1]\n"
+            "stacks of ranks 0-7 on node[0-1]: rank 5 is somewhere else than the other 7: in load\n"
             "  state  waits in         system call  last output   ranks\n"
             "  D      cl_sync_io_wait  read         5.0 s         rank 5\n"
             "  S      futex_do_wait    futex        0 ms - 7.0 s  ranks 0-4,6-7\n"
