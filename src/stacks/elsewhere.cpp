@@ -28,6 +28,8 @@ constexpr std::array<std::string_view, 6> kWaitFiles{"libnccl", "librccl", "libg
 constexpr std::array<std::string_view, 6> kSystemFiles{"libc.so",  "libc-",      "libpthread",
                                                        "ld-linux", "libstdc++.", "libm.so"};
 constexpr std::array<std::string_view, 2> kInterpreters{"python", "libpython"};
+// Of the C++ library, which is compiled into the program.
+constexpr std::array<std::string_view, 3> kSystemNames{"std::", "void std::", "__gnu_cxx::"};
 
 struct Frame {
   std::string_view function;  // empty: it has no name
@@ -193,6 +195,7 @@ bool is_telling(std::string_view frame, int how) {
       return is_line(parts.file);
     case 1:  // a function of a program, or of a library that it uses
       return !parts.function.empty() && !begins_with_one(parts.file, kSystemFiles) &&
+             !begins_with_one(parts.function, kSystemNames) &&
              !begins_with_one(parts.file, kInterpreters);
     case 2:  // what the C library is asked for
       return !parts.function.empty() && !parts.function.starts_with("_") && parts.file != "kernel";
@@ -259,12 +262,26 @@ bool waits_for_ranks(std::string_view frame) {
          begins_with_one(parts.file, kWaitFiles);
 }
 
-std::string telling_frame(const std::vector<std::string>& frames) {
+TellingFrame telling_frame(const std::vector<std::string>& frames) {
   const auto waits = std::find_if(frames.rbegin(), frames.rend(),
                                   [](const auto& frame) { return waits_for_ranks(frame); });
-  if (waits != frames.rend()) return *waits;
+  if (waits != frames.rend()) return {*waits, true};
   const auto found = telling(frames, 1);
-  return found.empty() || parts_of(found.front()).function.empty() ? "" : found.front();
+  if (found.empty() || parts_of(found.front()).function.empty()) return {};
+  return {found.front(), false};
+}
+
+std::map<int, TellingFrame> telling_frames(const StackReport& report) {
+  std::map<int, TellingFrame> frames;
+  for (const StackGroup& group : report.groups) {
+    if (group.kind != Kind::Worker) continue;
+    const TellingFrame frame = telling_frame(group.frames);
+    if (frame.text.empty() || frames.size() + count(group.ranks) > kMostRanks) continue;
+    for (const NumberRange range : group.ranks)
+      for (int rank = range.first; rank <= range.last; ++rank)
+        frames.emplace(rank, frame);
+  }
+  return frames;
 }
 
 std::optional<Elsewhere> find_elsewhere(const StackReport& report) {

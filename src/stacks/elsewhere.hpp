@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstddef>
+#include <map>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -17,9 +18,15 @@ namespace drun::stacks {
 // MPI, a key of torch's store, a GPU that does such a thing.
 [[nodiscard]] bool waits_for_ranks(std::string_view frame);
 
+struct TellingFrame {
+  std::string text;
+  bool waits_for_ranks = false;
+};
 // The frame of a stack (innermost first) that says most of where it is: where it waits for other
 // ranks, else the innermost of the program itself. Empty: none says anything.
-[[nodiscard]] std::string telling_frame(const std::vector<std::string>& frames);
+[[nodiscard]] TellingFrame telling_frame(const std::vector<std::string>& frames);
+// Those of the workers, by rank; of none that says nothing.
+[[nodiscard]] std::map<int, TellingFrame> telling_frames(const StackReport& report);
 
 struct Elsewhere {
   struct Place {

@@ -147,6 +147,20 @@ TEST(HangTimeoutTest, ARankWhoseDataLoaderHangsIsTheRootCause) {
   }
 }
 
+// By its state nobody could tell it from the others.
+TEST(HangTimeoutTest, ARankWhoseStackIsAnotherIsTheRootCause) {
+  for (const char* several : {"--nproc-per-node", "--local-nodes"}) {
+    DrunProcess job(watched() + Arguments{several, "4"} +
+                    shell("if [ $RANK = 2 ]; then exec \"$1\" lock-twice; fi; exec \"$1\" lock"));
+    expect_end(job, 124);
+    EXPECT_THAT(job.err(), ContainsRegex("rank.* 0.* waits? in futex"));
+    EXPECT_THAT(job.err(),
+                ContainsRegex("stacks of ranks 0-3 on .*: rank 2 is somewhere else than the other "
+                              "3: in .*take_a_lock_twice"));
+    EXPECT_THAT(job.err(), ContainsRegex("job failed: rank 2 .*take_a_lock_twice"));
+  }
+}
+
 TEST(HangTimeoutTest, ANodeThatGetsOnIsEnoughForAll) {
   DrunProcess job(watched() + Arguments{"--local-nodes", "2"} +
                   shell("if [ $RANK = 1 ]; then exec \"$1\" writes 7; fi; exec \"$1\" sleeps 7"));

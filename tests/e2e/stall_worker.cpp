@@ -78,6 +78,13 @@ void wait_for_a_lock() {
   never.get_future().wait();
 }
 
+// As a lock that a thread takes a second time: it waits as the others do that wait for it.
+void take_a_lock_twice() {
+  std::mutex mutex;
+  mutex.lock();
+  mutex.lock();
+}
+
 // As gloo's loop and NCCL's watchdog do beside a program that hangs.
 void wait_beside_watchdogs() {
   std::vector<std::thread> watchdogs;
@@ -228,6 +235,7 @@ const std::map<std::string, std::function<void()>>& kinds() {
   static const std::map<std::string, std::function<void()>> kKinds = {
       {"pause", [] { ::pause(); }},
       {"lock", wait_for_a_lock},
+      {"lock-twice", take_a_lock_twice},
       {"pipe", read_a_pipe},
       {"recv", receive_for_ever},
       {"watchdogs", wait_beside_watchdogs},

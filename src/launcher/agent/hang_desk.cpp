@@ -3,6 +3,7 @@
 #include <signal.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <chrono>
 #include <memory>
 #include <utility>
@@ -174,9 +175,20 @@ bool HangDesk::hold(const rendezvous::StopAction& action, std::function<void()> 
 void HangDesk::act_on(const std::vector<WaitingRank>& waiting) {
   const StopPolicy& policy = parts_.options;
   if (policy.on_hang != OnHang::Report)
-    return fail(hang_faults(waiting, *policy.hang_timeout, policy.on_hang == OnHang::Stop,
-                            HangWatch::kPlacesLimit + dump_limit() + rendezvous::kOthersTimeOut));
+    return parts_.stacks.add_frames(
+        waiting, [this, round = group_.round()](const std::vector<WaitingRank>& found) {
+          if (group_.round() == round && group_.running()) fail_hanging(found);
+        });
   if (is_first() && policy.stacks_limit.count() > 0) parts_.stacks.show();
+}
+
+void HangDesk::fail_hanging(const std::vector<WaitingRank>& waiting) {
+  const StopPolicy& policy = parts_.options;
+  const std::chrono::milliseconds others = HangWatch::kPlacesLimit + dump_limit() +
+                                           parts_.stacks.frames_limit() +
+                                           rendezvous::kOthersTimeOut;
+  fail(hang_faults(waiting, *policy.hang_timeout, policy.on_hang == OnHang::Stop,
+                   std::min<std::chrono::milliseconds>(others, rendezvous::kOthersHang)));
 }
 
 // For the flight recorders, if there are any.

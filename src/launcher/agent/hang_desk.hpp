@@ -71,6 +71,7 @@ class HangDesk {
   void on_late(const std::vector<HungRank>& late);
   void on_waiting(const std::vector<WaitingRank>& waiting);
   void act_on(const std::vector<WaitingRank>& waiting);
+  void fail_hanging(const std::vector<WaitingRank>& waiting);
   void on_found(std::vector<HungRank> hung);
   void warn(const HungRank& rank, const std::string& more = "");
   void ask_for_dumps(std::function<void()> go_on);

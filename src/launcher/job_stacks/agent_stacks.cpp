@@ -1,12 +1,15 @@
 #include "launcher/job_stacks/agent_stacks.hpp"
 
+#include <algorithm>
 #include <chrono>
+#include <cstddef>
 #include <system_error>
 #include <utility>
 
 #include "base/log.hpp"
 #include "base/log_name.hpp"
 #include "base/printable.hpp"
+#include "stacks/job_look.hpp"
 
 namespace drun::launcher {
 
@@ -83,6 +86,37 @@ void AgentStacks::tell(std::function<void(const Result<std::string>& text)> done
                done("job " + escaped(parts_.options.run_id) + ": " + described.text);
              });
            });
+}
+
+std::chrono::milliseconds AgentStacks::frames_limit() const {
+  // To start the helper and to hear what it has found.
+  constexpr std::chrono::milliseconds kMargin{5'000};
+  const auto limit = parts_.options.stacks_limit;
+  return limit.count() == 0 ? limit : std::min(limit, StackWish::kLimit) + kMargin;
+}
+
+void AgentStacks::add_frames(std::vector<WaitingRank> waiting,
+                             std::function<void(const std::vector<WaitingRank>&)> done) {
+  if (parts_.options.stacks_limit.count() == 0) return done(waiting);
+  StackWish wish;
+  wish.limit = std::min(parts_.options.stacks_limit, StackWish::kLimit);
+  wish.keep = true;
+  wish.longest = stacks::longest_answer(static_cast<std::size_t>(nodes_of_round()));
+  desk_.take(wish, [this, waiting = std::move(waiting),
+                    done = std::move(done)](const Result<std::string>& report) {
+    if (!report) return done(waiting);
+    desk_.find_frames(*report, [waiting, done, first = parts_.group().assignment().first_rank](
+                                   const StackDesk::Frames& frames) {
+      auto found = waiting;
+      for (WaitingRank& rank : found) {
+        const auto frame = frames.find(first + rank.local_rank);
+        if (frame == frames.end()) continue;
+        rank.frame = frame->second.text;
+        rank.for_ranks = frame->second.waits_for_ranks;
+      }
+      done(found);
+    });
+  });
 }
 
 void AgentStacks::cancel() {

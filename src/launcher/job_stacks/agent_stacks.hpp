@@ -2,6 +2,7 @@
 // its workers are stopped.
 #pragma once
 
+#include <chrono>
 #include <functional>
 #include <string>
 #include <utility>
@@ -17,6 +18,7 @@
 #include "launcher/options/options.hpp"
 #include "launcher/output/output.hpp"
 #include "launcher/telling/status_reporter.hpp"
+#include "launcher/workers/hung_ranks.hpp"
 #include "launcher/workers/worker_group.hpp"
 #include "rendezvous/key_value.hpp"
 #include "rendezvous/participant.hpp"
@@ -62,6 +64,12 @@ class AgentStacks {
   void answer(bool whole_job, bool unwind, const std::function<void(const std::string& text)>& say);
   // Of all nodes, as `drunctl stacks` shows them: `done` is called once, at once or from the loop.
   void tell(std::function<void(const Result<std::string>& text)> done);
+  // Adds to workers of this node that hang where they are, and then calls `done`, at once or from
+  // the loop. They are about to be stopped: what was found is kept for the look before that.
+  void add_frames(std::vector<WaitingRank> waiting,
+                  std::function<void(const std::vector<WaitingRank>&)> done);
+  // The longest that takes, unless the machine is very busy.
+  [[nodiscard]] std::chrono::milliseconds frames_limit() const;
   // What was shown, in files as text; each has one beside it as JSON.
   [[nodiscard]] const std::vector<std::string>& files() const { return files_; }
   // Nobody is told anything any more.

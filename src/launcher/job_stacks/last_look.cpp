@@ -1,10 +1,12 @@
 #include "launcher/job_stacks/last_look.hpp"
 
 #include <chrono>
+#include <cstddef>
 #include <system_error>
 #include <utility>
 
 #include "base/duration_text.hpp"
+#include "stacks/job_look.hpp"
 
 namespace drun::launcher {
 namespace {
@@ -57,18 +59,21 @@ bool LastLook::look() {
   // The rest is for the way to the others and back; and then to say it.
   wish.limit = parts_.policy.stacks_limit * 4 / 5;
   wish.job_limit = parts_.policy.stacks_limit * 9 / 10;
-  // Another node may ask for it only when its workers are gone.
+  // Another node may ask for it only when its workers are gone. What was found for a hang will do.
   shows_ = place.group_rank == 0;
-  wish.last = shows_;
+  wish.last = true;
   wish.keep = !shows_;
+  wish.longest = stacks::longest_answer(static_cast<std::size_t>(place.group_world_size));
   const auto done = [this, round = round_](const Result<std::string>& report) {
     take(round, report);
   };
+  begins_ = true;
   if (shows_)
     parts_.take_all(wish, place.group_world_size, done);
   else
     parts_.take_own(wish, done);
-  return true;
+  begins_ = false;
+  return looking_;
 }
 
 void LastLook::take(int round, const Result<std::string>& report) {
@@ -93,6 +98,7 @@ void LastLook::on_limit() {
 void LastLook::end() {
   if (!std::exchange(looking_, false)) return;
   limit_.set(std::nullopt);
+  if (begins_) return;  // it was there already: nobody waits
   call(std::exchange(own_, nullptr));
   call(std::exchange(held_, nullptr));
   parts_.resumed();

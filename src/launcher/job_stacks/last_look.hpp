@@ -55,6 +55,7 @@ class LastLook final : public BeforeStop {
   DeadlineTimer limit_;
   int round_ = 0;  // which was looked at last
   bool looking_ = false;
+  bool begins_ = false;         // inside of look()
   bool shows_ = false;          // what is found, or that nothing was
   std::function<void()> own_;   // the group's own stop
   std::function<void()> held_;  // that of the rendezvous

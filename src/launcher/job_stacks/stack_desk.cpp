@@ -108,6 +108,16 @@ void StackDesk::describe(std::string report, Save save,
       });
 }
 
+void StackDesk::find_frames(std::string report, std::function<void(const Frames&)> done) {
+  thread().ask<Frames>(
+      kHangs,
+      [report = std::move(report)] {
+        const auto parsed = stacks::parse_report(report);
+        return parsed ? telling_frames(*parsed) : Frames();
+      },
+      [done = std::move(done)](const Result<Frames>& found) { done(found ? *found : Frames()); });
+}
+
 FileDesk& StackDesk::thread() {
   if (!thread_) thread_.emplace(io_, [] {});
   return *thread_;

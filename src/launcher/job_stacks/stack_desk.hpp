@@ -5,6 +5,7 @@
 #include <chrono>
 #include <cstddef>
 #include <functional>
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
@@ -18,6 +19,7 @@
 #include "launcher/look/take_stacks.hpp"
 #include "launcher/output/output.hpp"
 #include "launcher/workers/worker_group.hpp"
+#include "stacks/elsewhere.hpp"
 #include "stacks/job_look.hpp"
 
 namespace drun::launcher {
@@ -66,6 +68,10 @@ class StackDesk {
   };
   using Save = std::function<std::string(const std::string& text, const std::string& json)>;
   void describe(std::string report, Save save, std::function<void(const Described&)> done);
+  // Where the workers of such a report are, by rank; of none of which nothing is known. `done` is
+  // called from the loop, later.
+  using Frames = std::map<int, stacks::TellingFrame>;
+  void find_frames(std::string report, std::function<void(const Frames&)> done);
   // Nobody is told anything any more. A look that is under way is ended: its process is gone
   // afterwards, unless the kernel keeps it for long.
   void cancel();

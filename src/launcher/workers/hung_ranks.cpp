@@ -8,16 +8,24 @@
 #include "base/duration_text.hpp"
 #include "base/exit_codes.hpp"
 #include "base/number_ranges.hpp"
+#include "base/printable.hpp"
 
 namespace drun::launcher {
 namespace {
 
 constexpr std::size_t kMostPlaces = 8;  // in one line
 
+// In the same collective ranks wait in different system calls.
+std::string where(const WaitingRank& rank) {
+  if (rank.behind) return "NCCL says that it is behind in a collective";
+  const bool told = rank.frame.empty() || rank.place.stopped || !rank.place.child.empty();
+  if (told) return "it " + rank.place.text();
+  if (rank.for_ranks) return "it waits for other ranks in " + printable(rank.frame);
+  return "it " + rank.place.text() + " in " + printable(rank.frame);
+}
+
 std::string cause_of(const WaitingRank& rank, std::chrono::milliseconds timeout) {
-  const std::string where =
-      rank.behind ? "NCCL says that it is behind in a collective" : "it " + rank.place.text();
-  return "hangs: " + where + ", and no rank of the job has made progress for " +
+  return "hangs: " + where(rank) + ", and no rank of the job has made progress for " +
          describe_duration(timeout.count()) + " (--hang-timeout)";
 }
 
@@ -79,9 +87,10 @@ std::vector<HungRank> hang_faults(const std::vector<WaitingRank>& ranks,
     fault.hangs = true;
     fault.clue.behind = rank.behind;
     fault.clue.for_own_child = rank.place.whom == hang::Awaited::Whom::OwnChild;
-    fault.clue.for_others = rank.place.whom == hang::Awaited::Whom::Others;
+    fault.clue.for_others = rank.for_ranks || rank.place.whom == hang::Awaited::Whom::Others;
     // A place that was not found is no other one than that of the others.
-    if (!rank.place.call.empty() || rank.place.stopped) fault.clue.alike = counts.at(fault.cause);
+    if (!rank.place.call.empty() || rank.place.stopped || !rank.frame.empty())
+      fault.clue.alike = counts.at(fault.cause);
     fault.clue.others_within = others_within;
     fault.for_good = for_good;
     fault.with_others = true;

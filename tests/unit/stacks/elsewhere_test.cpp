@@ -161,12 +161,21 @@ TEST(ElsewhereTest, OneOfVeryManyIsFound) {
 }
 
 TEST(ElsewhereTest, TheFrameThatSaysMost) {
-  EXPECT_EQ(telling_frame(kAllReduce), "c10d::Work::wait(...) (libtorch_cpu.so.1.13.0)");
-  EXPECT_EQ(telling_frame(kPolls), "MPI_Allreduce (libmpi.so.40)");
-  EXPECT_EQ(telling_frame(kLineOfLock), "lock_twice (pylock.py:7)");
-  EXPECT_EQ(telling_frame(kReadsPeer), "from_left (train)");
-  EXPECT_EQ(telling_frame({"train+0x1234", "libc.so.6+0x27249"}), "");
-  EXPECT_EQ(telling_frame({}), "");
+  EXPECT_EQ(telling_frame(kAllReduce).text, "c10d::Work::wait(...) (libtorch_cpu.so.1.13.0)");
+  EXPECT_EQ(telling_frame(kPolls).text, "MPI_Allreduce (libmpi.so.40)");
+  EXPECT_EQ(telling_frame(kLineOfLock).text, "lock_twice (pylock.py:7)");
+  EXPECT_EQ(telling_frame(kReadsPeer).text, "from_left (train)");
+  EXPECT_EQ(
+      telling_frame({"syscall (libc.so.6)", "std::mutex::lock() (train)", "f() (train)"}).text,
+      "f() (train)");
+  EXPECT_EQ(telling_frame({"train+0x1234", "libc.so.6+0x27249"}).text, "");
+  EXPECT_EQ(telling_frame({}).text, "");
+  const auto frames = telling_frames(report_of({{kPolls}, {kWrites}, {{}}, {kPolls}}));
+  ASSERT_EQ(frames.size(), 3U);
+  EXPECT_EQ(frames.at(1).text, "save (train)");
+  EXPECT_FALSE(frames.at(1).waits_for_ranks);
+  EXPECT_EQ(frames.at(3).text, "MPI_Allreduce (libmpi.so.40)");
+  EXPECT_TRUE(frames.at(3).waits_for_ranks);
 }
 
 TEST(ElsewhereTest, LibrariesByWhichRanksWait) {

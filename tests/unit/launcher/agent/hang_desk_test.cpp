@@ -54,6 +54,13 @@ Options watched(OnHang on_hang) {
   return options;
 }
 
+rendezvous::StopAction stop_for_a_hang() {
+  rendezvous::StopAction stop;
+  stop.reason = "rank 7 on node3: hangs";
+  stop.failure = stop.hang = true;
+  return stop;
+}
+
 class Desk {
  public:
   explicit Desk(OnHang on_hang = OnHang::Restart) : Desk(watched(on_hang)) {}
@@ -209,6 +216,21 @@ TEST(HangDeskTest, AJobThatHangsHasFailedOnceOrForGood) {
   }
 }
 
+// So that the one whose stack is another is the root cause; and there is no second look.
+TEST(HangDeskTest, RanksThatHangAreLookedAtBeforeTheyHaveFailed) {
+  auto options = watched(OnHang::Restart);
+  options.stacks_limit = std::chrono::seconds(20);
+  Desk rig(std::move(options));
+  rig.run(place_of(0, 1), {kFirst, kSecond});
+  rig.desk.on_hang();
+  ASSERT_TRUE(rig.until_failed());
+  EXPECT_EQ(rig.looks, 1);
+  EXPECT_EQ(rig.failures[0].clue.others_within, std::chrono::seconds(3 + 10 + 5 + 1))
+      << "other nodes look, too";
+  EXPECT_FALSE(rig.stacks.hold(stop_for_a_hang(), [] {})) << "nothing waits for a second one";
+  EXPECT_EQ(rig.looks, 1);
+}
+
 TEST(HangDeskTest, AJobThatHangsIsOnlyReported) {
   Desk rig(OnHang::Report);
   rig.run(place_of(0, 1), {kFirst, kSecond});
@@ -296,13 +318,6 @@ bool until_asked(Desk& rig, Recorder& recorder) {
     rig.parts.turn();
     return recorder.asked();
   });
-}
-
-rendezvous::StopAction stop_for_a_hang() {
-  rendezvous::StopAction stop;
-  stop.reason = "rank 7 on node3: hangs";
-  stop.failure = stop.hang = true;
-  return stop;
 }
 
 const std::string kWritten = "the flight recorder has written";

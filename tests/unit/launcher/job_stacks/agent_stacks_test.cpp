@@ -72,7 +72,8 @@ class AgentStacksTest : public testing::Test {
                           [](const std::string&) {}, [] { return std::size_t{0}; }},
                          nullptr,
                          true};
-  std::string error_;                  // of the looks
+  std::string error_;  // of the looks
+  std::vector<stacks::StackGroup> groups_;
   std::vector<LookRequest> requests_;  // that were looked for; looked at when all are told
   std::vector<std::string> told_;
   AgentStacks stacks_{
@@ -90,6 +91,7 @@ class AgentStacksTest : public testing::Test {
          if (!error_.empty()) return Error(std::make_error_code(std::errc::io_error), error_);
          stacks::StackReport report;
          report.nodes.push_back(request.node);
+         report.groups = groups_;
          return to_json(report);
        }}};
 };
@@ -152,6 +154,36 @@ TEST_F(AgentStacksTest, AProgramGetsTheReport) {
   ASSERT_THAT(requests_, SizeIs(2));
   EXPECT_FALSE(requests_[0].unwind);
   EXPECT_TRUE(requests_[1].unwind);
+}
+
+TEST_F(AgentStacksTest, RanksThatHangHearWhereTheyAre) {
+  rig_.start(place_of(1, 2));  // ranks 2 and 3
+  groups_.resize(1);
+  groups_[0].frames = {"epoll_wait (libc.so.6)", "MPI_Barrier (libmpi.so.40)", "main (train)"};
+  groups_[0].ranks = {{3, 3}};
+  std::vector<WaitingRank> waiting(2);
+  waiting[1].local_rank = 1;
+  std::vector<WaitingRank> found;
+  const auto add = [&] {
+    found.clear();
+    stacks_.add_frames(waiting, [&](const auto& ranks) { found = ranks; });
+  };
+  add();
+  ASSERT_TRUE(until([&] { return !found.empty(); }));
+  EXPECT_EQ(found[0].frame, "");
+  EXPECT_EQ(found[1].frame, "MPI_Barrier (libmpi.so.40)");
+  EXPECT_TRUE(found[1].for_ranks);
+  ASSERT_TRUE(stacks_.before_stop().begin(true, {}, [] {}) == std::nullopt)
+      << "the stop needs no second look";
+  EXPECT_THAT(requests_, SizeIs(1));
+  error_ = "no such process";
+  add();
+  ASSERT_TRUE(until([&] { return !found.empty(); }));
+  EXPECT_EQ(found[1].frame, "");
+  options_.stacks_limit = std::chrono::milliseconds(0);
+  add();
+  EXPECT_THAT(found, SizeIs(2)) << "at once: nobody looks";
+  EXPECT_THAT(requests_, SizeIs(2));
 }
 
 TEST_F(AgentStacksTest, OnceItIsCancelledNobodyIsTold) {

@@ -9,6 +9,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "stacks/job_look.hpp"
 #include "support/group_rig.hpp"
 
 namespace drun::launcher {
@@ -105,10 +106,24 @@ TEST_F(LastLookTest, TheOthersKeepTheirOwnForTheFirst) {
   ASSERT_EQ(asked_.size(), 1U);
   EXPECT_EQ(asked_[0].nodes, 0);
   EXPECT_TRUE(asked_[0].wish.keep);
-  EXPECT_FALSE(asked_[0].wish.last);
+  EXPECT_TRUE(asked_[0].wish.last) << "what was found for a hang will do";
+  EXPECT_EQ(asked_[0].wish.longest, stacks::longest_answer(3));
   asked_[0].done(std::string("stacks"));
   EXPECT_THAT(shown_, IsEmpty());
   EXPECT_THAT(take_called(), ElementsAre("over", "resumed"));
+}
+
+TEST_F(LastLookTest, WhatIsThereAlreadyHoldsNothingUp) {
+  LastLook look(
+      {io_, policy_,
+       [](const StackWish& /*wish*/, const StackDesk::Done& done) { done(std::string("stacks")); },
+       [](const StackWish&, int, const StackDesk::Done&) {},
+       [this]() -> const WorkerGroup& { return rig_.group; }, [](const auto&, const auto&) {},
+       [this] { called_.emplace_back("resumed"); }});
+  rig_.start(place_of(1, 3));
+  EXPECT_FALSE(look.begin(true, LastLook::Time(), [this] { called_.emplace_back("over"); }));
+  EXPECT_FALSE(look.hold(stop(), [this] { called_.emplace_back("go on"); }));
+  EXPECT_THAT(take_called(), IsEmpty());
 }
 
 TEST_F(LastLookTest, ThereIsOneLookARound) {

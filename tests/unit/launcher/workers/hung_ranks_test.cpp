@@ -79,6 +79,41 @@ TEST(HungRanksTest, WhoIsBehindInACollectiveFailsFirst) {
   EXPECT_THAT(hung[2].fault.cause, HasSubstr("hangs: NCCL says that it is behind in a collective"));
 }
 
+// A lock that is taken twice and a collective of gloo's are both a futex; and in a collective ranks
+// are in different system calls.
+TEST(HungRanksTest, WhoseStackIsAnotherFailsFirst) {
+  auto ranks = std::vector{waiting(0, "futex"), waiting(1, "poll"), waiting(2, "futex"),
+                           waiting(3, "recvfrom", " from 10.0.0.1:1")};
+  for (WaitingRank& rank : ranks) {
+    rank.for_ranks = rank.local_rank != 2;
+    rank.frame = rank.for_ranks ? "c10d::Work::wait(...) (libtorch_cpu.so)" : "step (train.py:7)";
+  }
+  auto hung = hang_faults(ranks, seconds(600), false, seconds(4));
+  for (const int other : {0, 1, 3}) {
+    const RankFault& fault = hung[static_cast<std::size_t>(other)].fault;
+    EXPECT_TRUE(is_nearer(hung[2].fault.clue, fault.clue));
+    EXPECT_EQ(fault.clue.alike, 3);
+    EXPECT_TRUE(fault.clue.for_others);
+    EXPECT_THAT(fault.cause, HasSubstr("hangs: it waits for other ranks in c10d::Work::wait(...) "
+                                       "(libtorch_cpu.so), and no rank"));
+  }
+  EXPECT_THAT(hung[2].fault.cause, HasSubstr("hangs: it waits in futex in step (train.py:7), and"));
+  ranks.erase(ranks.begin(), ranks.begin() + 2);
+  hung = hang_faults(ranks, seconds(600), false, seconds(4));
+  EXPECT_TRUE(is_nearer(hung[0].fault.clue, hung[1].fault.clue)) << "of two ranks, too";
+}
+
+TEST(HungRanksTest, WhatIsKnownBetterThanAStackIsSaidInstead) {
+  auto ranks = std::vector{waiting(0, "read"), waiting(1, ""), waiting(2, "futex")};
+  for (WaitingRank& rank : ranks)
+    rank.frame = "main (train)";
+  ranks[0].place.child = "waits in futex";
+  ranks[1].place.stopped = true;
+  ranks[2].behind = true;
+  for (const HungRank& rank : hang_faults(ranks, seconds(600), false, seconds(4)))
+    EXPECT_THAT(rank.fault.cause, testing::Not(HasSubstr("main")));
+}
+
 TEST(HungRanksTest, ADoubtNamesTheRankThatIsItsReason) {
   test::GroupRig rig;
   rig.start(test::place_of(1, 2, 3));
