@@ -59,27 +59,45 @@ std::optional<pid_t> program_of(pid_t shell, const Family& processes) {
   return children.size() == 1 ? std::optional(children.front()) : std::nullopt;
 }
 
-// The end of the chain from `pid` on, of those that wait for one another. Nullopt: one of them
-// waits for a connection.
-std::optional<pid_t> end_of_chain(pid_t pid, const Family& processes, int generations = 0) {
-  const WaitingProcess& waiter = processes.at(pid);
-  if (waiter.awaits_network) return std::nullopt;
-  const auto awaited = awaited_by(pid, processes);
-  if (awaited.empty() || generations == kMostGenerations)
-    return waiter.threads_on_network && !waiter.awaits_children && waiter.awaits_files.empty()
-               ? std::nullopt
-               : std::optional(pid);
-  std::optional<pid_t> busy;
-  std::optional<pid_t> idle;
-  for (const pid_t child : awaited) {
-    const auto end = end_of_chain(child, processes, generations + 1);
-    if (!end) return std::nullopt;
-    // One that waits for what this one gives it to do is not the one that hangs.
-    auto& found = answers_to(waiter, processes.at(child)) ? idle : busy;
-    if (!found) found = end;
+// Follows those that wait for one another, each once: many may wait for the same ones.
+class Chains {
+ public:
+  explicit Chains(const Family& processes) : processes_(processes) {}
+
+  // The end of the chain from `pid` on. Nullopt: one of them waits for a connection.
+  std::optional<pid_t> end_of(pid_t pid) {
+    // A change meanwhile may make a circle: then it ends where it closes.
+    const auto [known, is_new] = ends_.try_emplace(pid, pid);
+    if (!is_new) return known->second;
+    const auto end = find_end(pid);
+    ends_.at(pid) = end;
+    return end;
   }
-  return busy ? busy : idle;
-}
+
+ private:
+  std::optional<pid_t> find_end(pid_t pid) {
+    const WaitingProcess& waiter = processes_.at(pid);
+    if (waiter.awaits_network) return std::nullopt;
+    const auto awaited = awaited_by(pid, processes_);
+    if (awaited.empty())
+      return waiter.threads_on_network && !waiter.awaits_children && waiter.awaits_files.empty()
+                 ? std::nullopt
+                 : std::optional(pid);
+    std::optional<pid_t> busy;
+    std::optional<pid_t> idle;
+    for (const pid_t child : awaited) {
+      const auto end = end_of(child);
+      if (!end) return std::nullopt;
+      // One that waits for what this one gives it to do is not the one that hangs.
+      auto& found = answers_to(waiter, processes_.at(child)) ? idle : busy;
+      if (!found) found = end;
+    }
+    return busy ? busy : idle;
+  }
+
+  const Family& processes_;
+  std::map<pid_t, std::optional<pid_t>> ends_;
+};
 
 }  // namespace
 
@@ -92,7 +110,7 @@ Awaited whom_it_awaits(pid_t worker, const Family& processes) {
     if (!below) break;
     result.program = *below;
   }
-  const auto end = end_of_chain(result.program, processes);
+  const auto end = Chains(processes).end_of(result.program);
   if (!end) {
     result.whom = Whom::Others;
   } else if (*end != result.program) {

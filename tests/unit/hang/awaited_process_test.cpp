@@ -148,7 +148,6 @@ TEST(AwaitedProcessTest, WhomARankWaitsForFollowsFromItsProcesses) {
   }
 }
 
-// As processes that end and begin while they are read may make it seem.
 // The pair of sockets by which an event loop wakes itself up; a forked helper has both of its ends.
 TEST(AwaitedProcessTest, WhoWakesItselfUpWaitsForNoChild) {
   const Processes processes{{10, answers({"socket:[7]"}, reads(1, {"socket:[7]"}))},
@@ -156,6 +155,18 @@ TEST(AwaitedProcessTest, WhoWakesItselfUpWaitsForNoChild) {
   EXPECT_EQ(whom_it_awaits(10, processes).whom, Whom::Unknown);
 }
 
+// All of a pipeline have inherited the end by which its pipe is written, so each seems to wait for
+// all below it.
+TEST(AwaitedProcessTest, ALongChainOfWhichEachAwaitsAllTakesNoTime) {
+  constexpr pid_t kMany = 250;
+  Processes processes;
+  for (pid_t pid = 10; pid < 10 + kMany; ++pid)
+    processes[pid] = answers({"pipe:[1]"}, reads(pid - 1, {"pipe:[1]"}));
+  processes[10 + kMany] = answers({"pipe:[1]"}, with(9 + kMany));
+  EXPECT_EQ(whom_it_awaits(10, processes), (Awaited{Whom::OwnChild, 10, 10 + kMany}));
+}
+
+// As processes that end and begin while they are read may make it seem.
 TEST(AwaitedProcessTest, ACircleEnds) {
   Processes circle = {{10, waits_for_children(11)}, {11, waits_for_children(10)}};
   (void)whom_it_awaits(10, circle);
