@@ -1,5 +1,7 @@
 #include "launcher/look/dwfl_library.hpp"
 
+#include <dlfcn.h>
+
 #include "base/loaded_library.hpp"
 
 namespace drun::launcher {
@@ -22,6 +24,10 @@ Result<DwflLibrary> load_dwfl() {
       .need("dwfl_standard_find_debuginfo", library.callbacks.find_debug_information);
   const Status status = file.status();
   if (!status) return status.error();
+  // Where a file has no debug information of its own libdw loads this, with some thirty libraries
+  // behind it. Each of the processes that look would do so; those that are forked from here need
+  // not. If it is not installed, libdw goes on without.
+  (void)::dlopen("libdebuginfod.so.1", RTLD_LAZY);
   return library;
 }
 

@@ -24,6 +24,7 @@ using std::chrono::milliseconds;
 
 // The kernel says what state a process is in without waiting for it.
 constexpr milliseconds kStatesLimit{1'000};
+constexpr milliseconds kStateLimit{250};  // of one worker
 
 std::size_t most_at_once() {
   constexpr int kLeast = 4;
@@ -38,11 +39,9 @@ std::size_t most_at_once() {
 class Looks {
  public:
   // `each` has so long, all together have until `end`.
-  Looks(const LookRequest& request, const LookTools& tools, LookDepth depth, milliseconds each,
-        Clock::time_point end)
+  Looks(const LookRequest& request, const LookTools& tools, Clock::time_point end)
       : tools_(tools),
-        depth_(depth),
-        each_(each),
+        each_(request.each),
         end_(end),
         waiting_(request.workers.begin(), request.workers.end()) {}
 
@@ -63,7 +62,7 @@ class Looks {
     std::erase_if(waiting_, [](const LookRequest::Worker& worker) { return worker.pid == 0; });
     for (; !waiting_.empty() && looks_.size() < most_at_once() && Clock::now() < end_;
          waiting_.pop_front())
-      looks_.emplace_back(waiting_.front(), tools_, depth_, each_, end_);
+      looks_.emplace_back(waiting_.front(), tools_, each_, end_);
   }
 
   void listen(const OnEnd& on_end) {
@@ -89,7 +88,6 @@ class Looks {
   }
 
   const LookTools& tools_;
-  const LookDepth depth_;
   const milliseconds each_;
   const Clock::time_point end_;
   std::deque<LookRequest::Worker> waiting_;
@@ -101,11 +99,9 @@ class Looks {
 stacks::StackReport look_at_node(const LookRequest& request, const LookTools& tools,
                                  std::vector<stacks::StackNote> notes) {
   const auto begin = Clock::now();
-  std::map<int, stacks::Sample> states;  // by rank
-  Looks(request, tools, LookDepth::State, kStatesLimit, begin + kStatesLimit)
-      .run([&](const WorkerLook& look, bool /*ended*/) {
-        if (auto state = look.state()) states.emplace(look.rank(), std::move(*state));
-      });
+  std::vector<LookRequest::Worker> running = request.workers;
+  std::erase_if(running, [](const LookRequest::Worker& worker) { return worker.pid == 0; });
+  const auto states = states_of(std::move(running), kStateLimit, kStatesLimit);
   std::vector<stacks::Sample> samples;
   const auto add_state = [&](int rank, const std::string& problem) {
     const auto state = states.find(rank);
@@ -114,7 +110,7 @@ stacks::StackReport look_at_node(const LookRequest& request, const LookTools& to
     samples.back().problem = problem;
     return true;
   };
-  Looks looks(request, tools, LookDepth::Stacks, request.each, begin + request.all);
+  Looks looks(request, tools, begin + request.all);
   looks.run([&](WorkerLook& look, bool ended) {
     const std::string nothing = look.finish(ended, samples, notes);
     if (nothing.empty() || add_state(look.rank(), nothing)) return;

@@ -1,4 +1,5 @@
-// Looks at all workers of a node, a few at once, each in a process of its own.
+// Looks at all workers of a node: at their states in one process, at their stacks a few at once,
+// each in a process of its own.
 #pragma once
 
 #include <vector>

@@ -32,45 +32,45 @@ constexpr char kWithout = '-';
 constexpr char kWith = '+';
 constexpr char kDone = '=';
 constexpr char kNote = '!';
+constexpr char kBegins = '?';  // with a worker, of several
 
-// In a forked child; does not return.
-[[noreturn]] void look(const LookRequest::Worker& worker, const LookTools& tools, LookDepth depth,
-                       Clock::time_point deadline, int pipe) {
-  ::prctl(PR_SET_PDEATHSIG, SIGKILL);
-  ::setpgid(0, 0);
-  const auto say = [pipe](char what, int process, const std::string& text) {
-    std::string line = what + std::to_string(process) + " " + text + "\n";
-    for (std::string_view rest = line; !rest.empty();) {
-      const auto written = ::write(pipe, rest.data(), rest.size());
-      if (written < 0 && errno != EINTR) ::_exit(1);
-      if (written > 0) rest.remove_prefix(static_cast<std::size_t>(written));
-    }
-  };
+void say(int pipe, char what, int process, const std::string& text) {
+  std::string line = what + std::to_string(process) + " " + text + "\n";
+  for (std::string_view rest = line; !rest.empty();) {
+    const auto written = ::write(pipe, rest.data(), rest.size());
+    if (written < 0 && errno != EINTR) ::_exit(1);
+    if (written > 0) rest.remove_prefix(static_cast<std::size_t>(written));
+  }
+}
+
+// In a forked child.
+void look(const LookRequest::Worker& worker, const LookTools& tools, Clock::time_point deadline,
+          int pipe) {
   LookCalls calls;
-  calls.without_stack = [&](int process, const auto& it) { say(kWithout, process, encode(it)); };
-  calls.with_stack = [&](int process, const auto& it) { say(kWith, process, encode(it)); };
-  calls.done = [&](int process) { say(kDone, process, ""); };
-  calls.note = [&](const std::string& text) { say(kNote, 0, text); };
-  if (depth == LookDepth::State)
-    look_at_state(worker, calls);
-  else
-    look_at(worker, tools, deadline, calls);
-  ::_exit(0);
+  calls.without_stack = [&](int process, const auto& it) {
+    say(pipe, kWithout, process, encode(it));
+  };
+  calls.with_stack = [&](int process, const auto& it) { say(pipe, kWith, process, encode(it)); };
+  calls.done = [&](int process) { say(pipe, kDone, process, ""); };
+  calls.note = [&](const std::string& text) { say(pipe, kNote, 0, text); };
+  look_at(worker, tools, deadline, calls);
 }
 
 }  // namespace
 
-WorkerLook::WorkerLook(const LookRequest::Worker& worker, const LookTools& tools, LookDepth depth,
-                       milliseconds limit, Time end)
-    : rank_(worker.rank), limit_(limit), deadline_(std::min(Clock::now() + limit, end)) {
+LookProcess::LookProcess(const std::function<void(int pipe)>& look) {
   auto pipe = try_pipe();
   if (!pipe) return;
   reader_ = std::move(pipe->read);
   child_ = ::fork();
-  if (child_ == 0) look(worker, tools, depth, deadline_, pipe->write.get());
+  if (child_ != 0) return;
+  ::prctl(PR_SET_PDEATHSIG, SIGKILL);
+  ::setpgid(0, 0);
+  look(pipe->write.get());
+  ::_exit(0);
 }
 
-WorkerLook::~WorkerLook() {
+LookProcess::~LookProcess() {
   if (child_ <= 0) return;
   ::kill(-child_, SIGKILL);  // with the tools that it has started
   ::kill(child_, SIGKILL);
@@ -84,16 +84,30 @@ WorkerLook::~WorkerLook() {
   }
 }
 
-bool WorkerLook::read() {
+bool LookProcess::read(const std::function<void(std::string_view line)>& take) {
   std::array<char, 65'536> bytes;
   const auto got = child_ <= 0 ? 0 : ::read(fd(), bytes.data(), bytes.size());
   if (got < 0) return errno == EINTR;
   text_.append(bytes.data(), static_cast<std::size_t>(got));
-  for (auto end = text_.find('\n'); end != std::string::npos; end = text_.find('\n')) {
-    take(std::string_view(text_).substr(0, end));
-    text_.erase(0, end + 1);
+  std::string_view rest = text_;
+  for (auto end = rest.find('\n'); end != rest.npos; end = rest.find('\n')) {
+    take(rest.substr(0, end));
+    rest.remove_prefix(end + 1);
   }
+  text_.erase(0, text_.size() - rest.size());
   return got > 0;
+}
+
+WorkerLook::WorkerLook(const LookRequest::Worker& worker, const LookTools& tools,
+                       milliseconds limit, Time end)
+    : rank_(worker.rank),
+      limit_(limit),
+      has_all_of_it_(Clock::now() + limit <= end),
+      deadline_(std::min(Clock::now() + limit, end)),
+      process_([&](int pipe) { look(worker, tools, deadline_, pipe); }) {}
+
+bool WorkerLook::read() {
+  return process_.read([this](std::string_view line) { take(line); });
 }
 
 std::string WorkerLook::finish(bool ended, std::vector<stacks::Sample>& samples,
@@ -101,23 +115,18 @@ std::string WorkerLook::finish(bool ended, std::vector<stacks::Sample>& samples,
   for (auto& [process, found] : processes_) {
     for (stacks::Sample& sample : found.done ? found.with : found.without) {
       if (!found.done)
-        sample.problem = ended ? "the look at it failed"
-                               : "no answer within " + describe_duration(limit_.count());
+        sample.problem = ended            ? "the look at it failed"
+                         : has_all_of_it_ ? "no answer within " + describe_duration(limit_.count())
+                                          : "no answer before the time was over";
       samples.push_back(std::move(sample));
     }
   }
   const std::vector<NumberRange> ranks{{rank_, rank_}};
   for (const std::string& note : notes_)
     notes.push_back({note, ranks});
-  if (child_ < 0) return "not looked at: no process can be started";
+  if (!process_.began()) return "not looked at: no process can be started";
   if (!processes_.empty()) return {};
   return ended ? "not looked at: it has just ended" : "not looked at: no answer in time";
-}
-
-std::optional<stacks::Sample> WorkerLook::state() const {
-  for (const auto& [process, found] : processes_)
-    if (!found.without.empty()) return found.without.front();
-  return std::nullopt;
 }
 
 void WorkerLook::take(std::string_view line) {
@@ -135,6 +144,38 @@ void WorkerLook::take(std::string_view line) {
   if (what != kWith && what != kWithout) return;
   if (auto sample = decode_sample(line))
     (what == kWith ? found.with : found.without).push_back(std::move(*sample));
+}
+
+std::map<int, stacks::Sample> states_of(std::vector<LookRequest::Worker> workers, milliseconds each,
+                                        milliseconds limit, const LookAtState& look) {
+  std::map<int, stacks::Sample> states;
+  const auto end = Clock::now() + limit;
+  while (!workers.empty() && Clock::now() < end) {
+    LookProcess process([&](int pipe) {
+      for (std::size_t i = 0; i < workers.size(); ++i) {
+        const int number = static_cast<int>(i);
+        say(pipe, kBegins, number, "");
+        LookCalls calls;
+        calls.without_stack = [&](int, const auto& it) { say(pipe, kWithout, number, encode(it)); };
+        look(workers[i], calls);
+      }
+    });
+    std::size_t begun = 0;
+    const auto take = [&](std::string_view line) {
+      const char what = line.empty() ? '\0' : line.front();
+      line.remove_prefix(std::min<std::size_t>(line.size(), 1));
+      const auto number = whole_number<std::size_t>(take_until(line, ' '));
+      if (what == kBegins && number) begun = *number;
+      if (what != kWithout) return;
+      if (auto sample = decode_sample(line)) states.emplace(sample->rank, std::move(*sample));
+    };
+    bool goes_on = true;
+    while (goes_on && await_ready(process.fd(), POLLIN, std::min(end, Clock::now() + each)))
+      goes_on = process.read(take);
+    if (!goes_on || begun >= workers.size()) break;
+    workers.erase(workers.begin(), workers.begin() + static_cast<std::ptrdiff_t>(begun) + 1);
+  }
+  return states;
 }
 
 }  // namespace drun::launcher
