@@ -9,6 +9,7 @@
 #include <cerrno>
 #include <cstddef>
 #include <system_error>
+#include <utility>
 
 #include "base/pidfd.hpp"
 #include "base/pipe.hpp"
@@ -67,28 +68,38 @@ std::optional<Error> ChildTalk::begin() {
   if (!started) return started.error();
   input_ = std::move(input->write);
   output_ = std::move(output->read);
-  const std::lock_guard lock(mutex_);
-  child_ = *started;
-  if (!stopped_) return std::nullopt;
-  end_child();
+  {
+    const std::lock_guard lock(mutex_);
+    child_ = *started;
+    if (!stopped_) return std::nullopt;
+  }
+  stop();
   return stopped();
 }
 
+// Waits without the lock: whoever begins to stop it must not wait for that.
 void ChildTalk::stop() {
-  const std::lock_guard lock(mutex_);
-  stopped_ = true;
-  end_child();
+  begin_to_stop();
+  pid_t child = 0;
+  {
+    const std::lock_guard lock(mutex_);
+    std::swap(child, child_);
+  }
+  if (child != 0) collect(child);
 }
 
-// With the lock: its number is nobody else's before it is collected.
-void ChildTalk::end_child() {
-  if (child_ == 0) return;
-  ::kill(program_.own_group ? -child_ : child_, SIGKILL);
+void ChildTalk::begin_to_stop() {
+  const std::lock_guard lock(mutex_);
+  stopped_ = true;
+  // Its number is nobody else's before it is collected.
+  if (child_ != 0) ::kill(program_.own_group ? -child_ : child_, SIGKILL);
+}
+
+void ChildTalk::collect(pid_t child) {
   const auto deadline = Clock::now() + kKilled;
-  const FileDescriptor gone = open_pidfd(child_);
-  while (::waitpid(child_, nullptr, WNOHANG) == 0 && Clock::now() < deadline)
+  const FileDescriptor gone = open_pidfd(child);
+  while (::waitpid(child, nullptr, WNOHANG) == 0 && Clock::now() < deadline)
     await_ready(gone.get(), POLLIN, gone ? deadline : Clock::now() + kBetweenLooks);
-  child_ = 0;
 }
 
 }  // namespace drun::launcher

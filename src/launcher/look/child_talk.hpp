@@ -33,12 +33,14 @@ class ChildTalk {
   // Any thread: kills it, with its group if it has one of its own, and waits until it is gone,
   // unless the kernel keeps it for longer than kKilled. None is started afterwards.
   void stop();
+  // The same, but waits for nothing: stop() does, or who ends this.
+  void begin_to_stop();
 
  private:
   static constexpr std::chrono::milliseconds kKilled{500};
 
   [[nodiscard]] std::optional<Error> begin();
-  void end_child();
+  static void collect(pid_t child);
 
   const ChildProgram program_;
   // Of the thread that asks.

@@ -100,7 +100,7 @@ void GpuWatch::cancel() {
   limit_.set(std::nullopt);
   waiting_.clear();
   if (desk_) desk_->cancel();
-  helper_->stop();
+  helper_->begin_to_stop();  // it may hang in its driver
 }
 
 }  // namespace drun::launcher

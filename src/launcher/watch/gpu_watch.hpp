@@ -43,7 +43,8 @@ class GpuWatch {
   // From here on the samples are wanted. `done` is called, once, when there is one of this round,
   // or there will be none in time: perhaps at once.
   void sample(std::function<void()> done);
-  // Nobody is told anything any more, and the helper is ended.
+  // Nobody is told anything any more, and the helper is killed; who ends this waits for it, for
+  // half a second at most.
   void cancel();
 
  private:

@@ -1,6 +1,8 @@
 // With a shell in the place of the helper.
 #include "launcher/watch/gpu_watch.hpp"
 
+#include <signal.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <chrono>
@@ -107,6 +109,19 @@ TEST_F(GpuWatchTest, WhoCannotTellIsNotAskedAgain) {
     told_ = 0;
     (void)::unlink(log().c_str());
   }
+}
+
+// In the agent's loop, when the job is over: the helper may hang in its driver.
+TEST_F(GpuWatchTest, OnceItIsCancelledTheLoopDoesNotWaitForTheHelper) {
+  watch(true, "echo sample 102:2048:30");
+  start();
+  await([this] { return ledger_.of(1, 102) == GpuUse{2'048, 30}; });
+  watch_->cancel();
+  siginfo_t ended{};
+  ASSERT_EQ(::waitid(P_ALL, 0, &ended, WEXITED | WNOWAIT), 0) << "nobody has waited for it";
+  EXPECT_EQ(ended.si_status, SIGKILL);
+  watch_.reset();
+  EXPECT_EQ(::waitpid(ended.si_pid, nullptr, WNOHANG), -1) << "it is collected in the end";
 }
 
 TEST_F(GpuWatchTest, ADriverThatHangsHoldsNobodyUp) {

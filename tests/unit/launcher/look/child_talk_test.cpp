@@ -1,6 +1,7 @@
 #include "launcher/look/child_talk.hpp"
 
 #include <signal.h>
+#include <sys/wait.h>
 
 #include <cerrno>
 #include <chrono>
@@ -72,6 +73,21 @@ TEST_F(ChildTalkTest, OneThatDoesNotAnswerIsKilledWithItsGroup) {
   asker.join();
   EXPECT_TRUE(eventually([&] { return ::kill(below, 0) != 0 && errno == ESRCH; }));
   EXPECT_FALSE(ask(talk, "two")) << "none is started afterwards";
+}
+
+// It may hang in the kernel, and an event loop has other things to do.
+TEST_F(ChildTalkTest, WhoOnlyBeginsToStopItWaitsForNothing) {
+  siginfo_t ended{};
+  {
+    ChildTalk talk(talker("while read line; do echo $$; done"));
+    const auto said = ask(talk, "one").value();
+    talk.begin_to_stop();
+    ASSERT_EQ(::waitid(P_ALL, 0, &ended, WEXITED | WNOWAIT), 0) << "nobody has waited for it";
+    EXPECT_EQ(std::to_string(ended.si_pid) + "\n", said);
+    EXPECT_EQ(ended.si_status, SIGKILL);
+    EXPECT_FALSE(ask(talk, "two")) << "none is started afterwards";
+  }
+  EXPECT_EQ(::waitpid(ended.si_pid, nullptr, WNOHANG), -1) << "it is collected in the end";
 }
 
 TEST_F(ChildTalkTest, AtTheDeadlineItIsGivenUp) {
