@@ -50,6 +50,8 @@ Steps LeftoversFsm::on_gone(const std::vector<pid_t>& workers, bool ended_well) 
 Steps LeftoversFsm::on_time(Time now) {
   next_look_.reset();
   Steps steps = look();
+  // What was asked for the last round may still be under way: its end begins no look of this one.
+  if (steps.empty() && running_ && work_ != Work::None) look_later(now);
   if (gpus_ != Gpus::Unknown) return steps;
   if (now < started_ + kGpuQuestion) {
     if (files_ == Files::Ignored) next_look_ = started_ + kGpuQuestion;
@@ -90,6 +92,8 @@ void LeftoversFsm::on_looked(const std::optional<Seen>& seen, Time now) {
   work_ = work_ == Work::LookingFirst ? Work::Sweeping : Work::None;
   if (!seen) {
     files_ = Files::Ignored;
+    // The driver is asked all the same.
+    if (running_ && gpus_ == Gpus::Unknown) next_look_ = std::max(now, started_ + kGpuQuestion);
     return;
   }
   known_ = seen->known;

@@ -253,6 +253,28 @@ TEST(LeftoversFsmTest, ALookThatIsOverAfterTheWorkersIsTheLast) {
   EXPECT_EQ(fsm.next_look(), std::nullopt);
 }
 
+TEST(LeftoversFsmTest, ASweepOfTheLastRoundKeepsNobodyFromLookingLater) {
+  Fsm fsm = machine_in(State::Sweeping);
+  fsm.on_started(kStart);
+  ASSERT_EQ(fsm.next_look(), kStart + milliseconds(100));
+  EXPECT_THAT(fsm.on_time(*fsm.next_look()), IsEmpty()) << "it takes longer";
+  EXPECT_EQ(fsm.next_look(), kStart + milliseconds(300));
+  (void)fsm.on_swept(true);
+  EXPECT_THAT(fsm.on_time(*fsm.next_look()), ElementsAre(Step::Look));
+}
+
+TEST(LeftoversFsmTest, ALookThatHangsKeepsNobodyFromAskingTheDriver) {
+  Fsm fsm(false, true);
+  (void)fsm.on_round();
+  fsm.on_noted(true);
+  fsm.on_started(kStart);
+  ASSERT_THAT(fsm.on_time(*fsm.next_look()), ElementsAre(Step::Look));
+  fsm.on_looked(std::nullopt, kStart + seconds(1));
+  ASSERT_EQ(fsm.next_look(), kStart + Fsm::kGpuQuestion);
+  EXPECT_THAT(fsm.on_time(*fsm.next_look()), ElementsAre(Step::AskAboutGpus));
+  EXPECT_EQ(fsm.next_look(), std::nullopt);
+}
+
 // ---- GPUs ----
 
 Fsm with_gpus(bool files = false) {
