@@ -51,6 +51,7 @@ std::string silence_of(const StateRow& row) {
 using Row = std::array<std::string, 5>;
 
 std::string table(const StackReport& report, bool all) {
+  if (report.states.empty()) return report.notes.empty() ? "  nothing was found\n" : "";
   std::vector<Row> rows{{"state", "waits in", "system call", "last output", "ranks"}};
   const std::size_t shown = all ? report.states.size() : std::min(report.states.size(), kMostRows);
   for (std::size_t i = 0; i < shown; ++i) {
@@ -144,6 +145,16 @@ std::string notes(const StackReport& report) {
   return text.empty() ? text : "\n" + text;
 }
 
+std::string heading(const StackReport& report) {
+  if (report.nodes.empty()) return "no stacks\n";
+  std::vector<NumberRange> ranks;
+  for (const NodeRanks& node : report.nodes)
+    ranks.push_back(node.ranks);
+  const auto elsewhere = find_elsewhere(report);
+  return "stacks of " + ranks_of(united(std::move(ranks))) + " on " + hosts_of(report, nullptr) +
+         (elsewhere ? ": " + text_of(*elsewhere) : "") + "\n";
+}
+
 std::string element(std::string text) {
   std::replace(text.begin(), text.end(), ';', ':');
   return printable(text);
@@ -152,13 +163,8 @@ std::string element(std::string text) {
 }  // namespace
 
 std::string text_of(const StackReport& report, const TextOptions& options) {
-  std::vector<NumberRange> ranks;
-  for (const NodeRanks& node : report.nodes)
-    ranks.push_back(node.ranks);
-  const auto elsewhere = find_elsewhere(report);
-  std::string text = "stacks of " + ranks_of(united(std::move(ranks))) + " on " +
-                     hosts_of(report, nullptr) + (elsewhere ? ": " + text_of(*elsewhere) : "") +
-                     "\n" + table(report, options.all) + groups_text(report, Kind::Worker, options);
+  std::string text =
+      heading(report) + table(report, options.all) + groups_text(report, Kind::Worker, options);
   if (options.all) text += groups_text(report, Kind::Thread, options);
   text += groups_text(report, Kind::Child, options);
   if (!options.all) text += others(report, options.shows_all);

@@ -110,6 +110,16 @@ TEST(StackTextTest, SaysWhyNothingIsKnown) {
   EXPECT_THAT(text_of(report), HasSubstr("\n  rank 0: its worker does not run\n"));
 }
 
+// No node gave an answer, or none has a worker that could be looked at.
+TEST(StackTextTest, WhereNothingIsKnownThereIsNoTable) {
+  EXPECT_EQ(text_of(StackReport()), "no stacks\n  nothing was found\n");
+  EXPECT_EQ(text_of(fold({"node0", {0, 1}}, {})),
+            "stacks of ranks 0-1 on node0\n  nothing was found\n");
+  StackReport silent;
+  silent.notes = {{"2 of 2 nodes gave no answer in time", {}}};
+  EXPECT_EQ(text_of(silent), "no stacks\n\n  2 of 2 nodes gave no answer in time\n");
+}
+
 TEST(StackTextTest, CollapsesForFlameGraphs) {
   auto samples = std::vector{worker(0, {"recv", "a;b", "main"}), worker(1, {"recv", "a;b", "main"}),
                              thread(0, "io", {})};
