@@ -56,6 +56,9 @@ constexpr Field kVersion{"version", &E::version, "of drun"};
 constexpr Field kPeer{"peer", &E::peer, "the other node's `node`"};
 constexpr Field kPeerHost{"peer_host", &E::peer_host, "its host"};
 constexpr Field kReason{"reason", &E::reason, "a line for people"};
+constexpr Field kCause{"cause", &E::cause,
+                       "failure, time-limit, or resize: it takes nodes in that have joined; empty: "
+                       "another"};
 constexpr Field kLost{"lost", &E::lost, "events that were not written"};
 
 // ---- which event has which ----
@@ -77,6 +80,7 @@ constexpr std::array kOfWorkerExited{kName,     kSource,   kTimestamp, kRank,   
                                      kWritten,  kSwitches, kGpuPeak,   kGpuPercent};
 constexpr std::array kOfFailure{kRank,   kLocalRank, kPid,  kExitCode,
                                 kSignal, kRawError,  kPeer, kPeerHost};
+constexpr std::array kOfStopping{kReason, kCause};
 constexpr std::array kOfRestart{kMaxRestarts, kReason};
 constexpr std::array kOfSignal{kSignal, kReason};
 constexpr std::array kOfHang{kRank, kLocalRank, kPid, kReason};
@@ -108,7 +112,7 @@ constexpr std::array kKinds{
              "a worker has ended; TERMINATED: drun was stopping it"},
     KindInfo{Kind::Failure, "failure", kOfFailure,
              "a round is stopped because a worker of the node `peer` failed; the leader tells it"},
-    KindInfo{Kind::RoundStopping, "round_stopping", kOfReason, "the node stops its workers"},
+    KindInfo{Kind::RoundStopping, "round_stopping", kOfStopping, "the node stops its workers"},
     KindInfo{Kind::RoundEnded, "round_ended", kOfRunning,
              "nothing of the round's workers is left on the node; how long it took"},
     KindInfo{Kind::Restart, "restart", kOfRestart,

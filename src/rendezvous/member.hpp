@@ -137,6 +137,7 @@ class MemberAgent {
   [[nodiscard]] bool time_limit_over() const;
   [[nodiscard]] bool worker_failed() const;
   [[nodiscard]] bool found_hung() const;
+  [[nodiscard]] bool takes_nodes_in() const;
   [[nodiscard]] bool may_start(Time now) const;
   void stop_workers(const std::string& reason, bool immediately);
   void leave(Time now);

@@ -105,10 +105,15 @@ bool MemberAgent::found_hung() const {
   return !departure_.asked() && round_.document && round_.document->hung;
 }
 
+bool MemberAgent::takes_nodes_in() const {
+  return !departure_.asked() && !ending() && round_.document &&
+         round_.document->cause == Cause::Resize;
+}
+
 void MemberAgent::stop_workers(const std::string& reason, bool immediately) {
   if (!workers_.stop(immediately)) return;
   outbox_.push(StopAction{reason, immediately, departure_.stop_signal(), time_limit_over(),
-                          worker_failed(), found_hung()});
+                          worker_failed(), found_hung(), takes_nodes_in()});
 }
 
 }  // namespace drun::rendezvous

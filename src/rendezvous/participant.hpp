@@ -56,6 +56,7 @@ struct StopAction {
   bool time_limit = false;  // a limit that the user set is over, here or on another node
   bool failure = false;     // a worker has failed, likewise
   bool hang = false;        // ranks hang, here or on another node
+  bool resize = false;      // nodes have joined, and the next round takes them in
 };
 // This agent's decision, as leader, to stop the round; a StopAction with the same reason follows if
 // it runs workers itself.

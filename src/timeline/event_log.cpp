@@ -102,6 +102,7 @@ Entry entry_of(const Told& told) {
   entry.workers = sane(event.local_world_size);
   entry.world_size = sane(event.world_size);
   entry.end = end_of(event);
+  entry.resize = event.cause == "resize";
   entry.text = clean(event.raw_error.empty() ? event.reason : event.raw_error);
   entry.peer = clean(event.peer);
   entry.peer_host = clean(event.peer_host);

@@ -36,6 +36,7 @@ struct Entry {
   std::int64_t workers = 0;  // of the node
   std::int64_t world_size = 0;
   End end = End::None;  // of worker_exited and outcome
+  bool resize = false;  // of round_stopping: to take in nodes that have joined
   std::string text;     // how it failed, or a line for people
   std::string peer;
   std::string peer_host;

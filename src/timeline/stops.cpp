@@ -28,7 +28,7 @@ const Entry* failed_worker(const Entries& story, const Entry* word) {
 
 // The round was stopped for it: who says so stops for it, too, and is not the one.
 const Entry* who_joined(const Entries& story, const Entry* word) {
-  if (word == nullptr || word->text.find(" joined") == std::string::npos) return nullptr;
+  if (word == nullptr || !word->resize) return nullptr;
   return first_of_kind(story, Kind::NodeJoined);
 }
 

@@ -99,6 +99,7 @@ struct Event {
   std::string peer;       // another node's `node`
   std::string peer_host;  // and its host name
   std::string reason;     // one line for people
+  std::string cause;      // of a round's end: "failure", "time-limit", "resize"; empty: another
   std::int64_t lost = 0;  // events that were not written
 
   bool operator==(const Event&) const = default;

@@ -194,7 +194,7 @@ void ParticipantDriver::perform(const rendezvous::StopAction& action) {
   // Workers that are stopped at once have lost the store, which is reported when they are gone.
   if (!group.idle() && !action.immediately && !action.reason.empty())
     parts_.status.stopping(action.reason);
-  parts_.events.round_stops(action.reason);
+  parts_.events.round_stops(action);
   const auto stop = [this, action] { parts_.workers.stop(action); };
   if (!parts_.hold_stop || !parts_.hold_stop(action, stop)) stop();
 }

@@ -224,9 +224,21 @@ void EventReporter::round_begins(const rendezvous::Assignment& place) {
   tell(std::move(event));
 }
 
-void EventReporter::round_stops(const std::string& reason) {
+void EventReporter::round_stops(const rendezvous::StopAction& stop) {
+  round_stops(stop.reason, stop.time_limit ? "time-limit"
+                           : stop.failure  ? "failure"
+                           : stop.resize   ? "resize"
+                                           : "");
+}
+
+void EventReporter::round_stops(const std::string& reason, const std::string& cause) {
   if (!in_round_ || reason.empty() || std::exchange(round_stops_, true)) return;
-  tell(Kind::RoundStopping, reason);
+  if (!on()) return;
+  Event event = place_;
+  event.kind = Kind::RoundStopping;
+  event.reason = reason;
+  event.cause = cause;
+  tell(std::move(event));
 }
 
 void EventReporter::on_workers(const WorkerNews& news) {
@@ -238,7 +250,7 @@ void EventReporter::on_workers(const WorkerNews& news) {
     tell(event);
   }
   // Its workers are being stopped before the others hear of it.
-  if (news.group.failure) round_stops(rendezvous::failure_text(*news.group.failure));
+  if (news.group.failure) round_stops(rendezvous::failure_text(*news.group.failure), "failure");
   if (!news.left_behind.empty()) warned(news.left_behind);
   if (!news.group.stopped && !news.swept && news.guardian_ended.empty()) return;
   in_round_ = false;

@@ -47,8 +47,9 @@ class EventReporter final : public WorkerWatch {
   void on_link(const rendezvous::KeyValueEvent& event);
   void tell(const rendezvous::News& news);
   void round_begins(const rendezvous::Assignment& place);
-  // Empty: its workers have succeeded.
-  void round_stops(const std::string& reason);
+  void round_stops(const rendezvous::StopAction& stop);
+  // Empty: its workers have succeeded. `cause`: as Event's.
+  void round_stops(const std::string& reason, const std::string& cause = "");
   void on_workers(const WorkerNews& news);
   void on_started(const rendezvous::Assignment& place, const Worker& worker) override;
   void on_ended(const rendezvous::Assignment& place, const Worker& worker, bool stopping) override;

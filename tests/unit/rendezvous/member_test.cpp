@@ -999,6 +999,24 @@ TEST_F(MemberTest, SaysWhetherAHangStopsTheWorkers) {
   }
 }
 
+TEST_F(MemberTest, SaysWhetherTheNextRoundTakesNodesIn) {
+  for (const bool told_to_stop : {false, true}) {
+    for (const Cause cause : {Cause::Resize, Cause::Membership}) {
+      run(1);
+      if (told_to_stop) member_->on_stop_requested("SIGTERM", 143, now_);
+      RoundDocument d;
+      d.number = d.ran = d.nodes = 1;
+      d.phase = Phase::Stopping;
+      d.cause = cause;
+      put(keys_.round, encode(d));
+      advance();
+      const auto told = done();
+      ASSERT_TRUE(told.stop);
+      EXPECT_EQ(told.stop->resize, cause == Cause::Resize && !told_to_stop);
+    }
+  }
+}
+
 TEST_F(MemberTest, SaysWhetherATimeLimitOrAFailureStopsTheWorkers) {
   struct Case {
     const char* what;

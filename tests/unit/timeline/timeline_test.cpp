@@ -187,13 +187,24 @@ TEST(TimelineTest, WhoJoinedIsTheCauseAndNotWhoStopsForIt) {
   ToldNode node1("node1", 11);
   ToldNode node2("node2", 12);
   node0.joins(0).begins(100, 1, 0).says(Kind::NodeJoined, 300, "", node2.ticket());
-  node1.joins(0).begins(100, 1, 1).says(Kind::RoundStopping, 400, "node1 has joined");
-  node0.says(Kind::RoundStopping, 401, "node1 has joined").tell(Kind::RoundEnded, 410);
+  node1.joins(0).begins(100, 1, 1).makes_room(400, "node1 has joined");
+  node0.makes_room(401, "node1 has joined").tell(Kind::RoundEnded, 410);
   node2.joins(300);
   const Timeline timeline = timeline_of({node0, node1, node2});
   ASSERT_EQ(timeline.causes.size(), 1U);
   EXPECT_EQ(timeline.nodes[timeline.causes[0].node].name, "node2");
   EXPECT_EQ(timeline.causes[0].text, "node1 has joined");
+}
+
+TEST(TimelineTest, WordsAboutWhoJoinedMakeNobodyTheCause) {
+  ToldNode node0("node0", 10);
+  ToldNode node1("node1", 11);
+  node0.joins(0).begins(100, 1, 0).says(Kind::NodeJoined, 300, "", "spare-12");
+  node1.joins(0).begins(100, 1, 1).says(Kind::RoundStopping, 400, "told to stop: lee joined");
+  node0.says(Kind::RoundStopping, 401, "told to stop: lee joined").tell(Kind::RoundEnded, 410);
+  const Timeline timeline = timeline_of({node0, node1});
+  ASSERT_EQ(timeline.causes.size(), 1U);
+  EXPECT_EQ(timeline.nodes[timeline.causes[0].node].name, "node1");
 }
 
 TEST(TimelineTest, AHangIsABadMark) {

@@ -69,6 +69,13 @@ class ToldNode {
     begun.group_world_size = world / workers;
     return tell(begun);
   }
+  // For nodes that have joined.
+  ToldNode& makes_room(std::int64_t ms, const std::string& reason) {
+    Event stopping = event(Kind::RoundStopping, ms);
+    stopping.reason = reason;
+    stopping.cause = "resize";
+    return tell(stopping);
+  }
   ToldNode& starts(std::int64_t ms, std::int64_t rank) {
     Event started = event(Kind::WorkerStarted, ms);
     started.global_rank = rank;

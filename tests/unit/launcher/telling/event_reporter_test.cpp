@@ -324,7 +324,28 @@ TEST_F(EventReporterTest, AFailureStopsTheRoundBeforeTheOthersHearOfIt) {
   failed.failure->cause = "exit code 9";
   reporter_.on_workers(group(failed));
   reporter_.round_stops("rank 3 failed");
-  EXPECT_THAT(told(), ElementsAre("round_stopping reason=rank 3 (local rank 1): exit code 9"));
+  EXPECT_THAT(
+      told(),
+      ElementsAre("round_stopping reason=rank 3 (local rank 1): exit code 9 cause=failure"));
+}
+
+TEST_F(EventReporterTest, AStopSaysItsCauseInAWord) {
+  struct Row {
+    bool rendezvous::StopAction::*flag;
+    const char* told;
+  };
+  for (const auto& [flag, told_cause] :
+       {Row{&rendezvous::StopAction::time_limit, " cause=time-limit"},
+        Row{&rendezvous::StopAction::failure, " cause=failure"},
+        Row{&rendezvous::StopAction::resize, " cause=resize"},
+        Row{&rendezvous::StopAction::immediately, ""}}) {
+    round();
+    rendezvous::StopAction stop;
+    stop.reason = "why";
+    stop.*flag = true;
+    reporter_.round_stops(stop);
+    EXPECT_THAT(told(), ElementsAre(std::string("round_stopping reason=why") + told_cause));
+  }
 }
 
 TEST_F(EventReporterTest, ProcessesThatAStopLeavesAreAWarning) {
