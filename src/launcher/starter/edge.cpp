@@ -56,23 +56,20 @@ Edge::Edge(asio::io_context& io, const std::vector<std::string>& command, Calls 
   stderr_.non_blocking(true);
   link_ = std::make_unique<FrameLink>(
       io, std::move(out.read), std::move(in.write), true,
-      FrameLink::Calls{calls_.frame, calls_.wants_copy, [this](const std::string& why) {
-                         ending_.given_up = why;
-                         streams_closed_ = true;
-                         look();
-                       }});
+      FrameLink::Calls{calls_.frame, calls_.wants_copy,
+                       [this](const std::string& why) { act(fsm_.on_silence(why)); }});
   read_stderr();
   await_exit();
   link_->start();
 }
 
 Edge::~Edge() {
-  if (exited_ || pid_ < 0) return;
+  if (!fsm_.runs() || pid_ < 0) return;
   kill();
   ::waitpid(pid_, nullptr, 0);
 }
 
-// Reads when its turn comes, and not before: look() must find all that was not kept yet.
+// Reads when its turn comes, and not before: tell() must find all that was not kept yet.
 void Edge::read_stderr() {
   stderr_.async_wait(asio::posix::stream_descriptor::wait_read, [this](asio::error_code error) {
     if (error) return;
@@ -98,19 +95,39 @@ void Edge::on_exit() {
   int status = 0;
   const pid_t ended = ::waitpid(pid_, &status, WNOHANG);
   if (ended == 0) return await_exit();
-  exited_ = true;
   ending_.code = ended < 0 ? 0 : process::from_wait_status(status).shell_code();
-  look();
+  act(fsm_.on_exit());
+}
+
+void Edge::act(EdgeFsm::Step step) {
+  switch (step) {
+    case EdgeFsm::Step::Nothing:
+      break;
+    case EdgeFsm::Step::Wait:
+      limit();
+      break;
+    case EdgeFsm::Step::Kill:
+      kill();
+      break;
+    case EdgeFsm::Step::Tell:
+      tell();
+      break;
+  }
 }
 
 // Something that the launcher started may hold its streams open, and it itself may hang.
-void Edge::look() {
-  if (told_) return;
-  if (!exited_ || !streams_closed_) return limit();
-  told_ = true;
+void Edge::limit() {
+  limit_.expires_after(kExitLimit);
+  limit_.async_wait([this](asio::error_code cancelled) {
+    if (!cancelled) act(fsm_.on_limit());
+  });
+}
+
+void Edge::tell() {
   limit_.cancel();
   ending_.greeted = link_->greeted();
   ending_.noise = link_->noise();
+  ending_.given_up = fsm_.given_up();
   link_->end();
   asio::error_code ignored;
   // What it said at the very end may still be there. Something that it has left behind may go on.
@@ -123,27 +140,13 @@ void Edge::look() {
   calls_.ended(ending_);
 }
 
-void Edge::limit() {
-  limit_.expires_after(kExitLimit);
-  limit_.async_wait([this](asio::error_code cancelled) {
-    if (cancelled || told_) return;
-    if (exited_) {
-      streams_closed_ = true;
-      look();
-    } else {
-      if (ending_.given_up.empty()) ending_.given_up = "its connection was closed, and did not end";
-      kill();
-    }
-  });
-}
-
 void Edge::close() {
   link_->close_output();
-  limit();
+  act(fsm_.on_input_closed());
 }
 
 void Edge::kill() {
-  if (pid_ > 0 && !exited_) ::kill(-pid_, SIGKILL);
+  if (pid_ > 0 && fsm_.runs()) ::kill(-pid_, SIGKILL);
 }
 
 }  // namespace drun::launcher

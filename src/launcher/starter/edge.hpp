@@ -17,6 +17,7 @@
 
 #include "base/file_descriptor.hpp"
 #include "launcher/hosts/edge_wire.hpp"
+#include "launcher/starter/edge_fsm.hpp"
 #include "launcher/starter/frame_link.hpp"
 
 namespace drun::launcher {
@@ -24,13 +25,7 @@ namespace drun::launcher {
 // Works in the thread that runs `io`, which must run dry before this goes.
 class Edge {
  public:
-  struct Ending {
-    bool greeted = false;    // a drun there had answered
-    int code = 0;            // the launcher's, as a shell gives it
-    std::string stderr_end;  // what it said last, as it is
-    std::string noise;       // and on its stdout, if no drun has answered
-    std::string given_up;    // why it was not waited for; empty: it ended by itself
-  };
+  using Ending = EdgeEnding;
   struct Calls {
     std::function<void(const hosts::Frame&)> frame;
     // It has no drun and wants this one.
@@ -55,8 +50,9 @@ class Edge {
   void keep_stderr(std::size_t size);  // of the buffer
   void await_exit();
   void on_exit();
-  void look();
+  void act(EdgeFsm::Step step);
   void limit();
+  void tell();
 
   asio::posix::stream_descriptor stderr_;
   asio::posix::stream_descriptor process_;  // a pidfd
@@ -66,9 +62,7 @@ class Edge {
   pid_t pid_ = -1;
   std::array<char, 4096> buffer_{};
   Ending ending_;
-  bool streams_closed_ = false;  // nothing more comes from there
-  bool exited_ = false;
-  bool told_ = false;
+  EdgeFsm fsm_;
 };
 
 }  // namespace drun::launcher

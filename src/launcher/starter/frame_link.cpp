@@ -21,11 +21,10 @@ FrameLink::FrameLink(asio::io_context& io, FileDescriptor in, FileDescriptor out
       timer_(io),
       reader_(marked),
       calls_(std::move(calls)),
-      silence_limit_(marked ? kSilenceLimitOfStarter : kSilenceLimitOfEnd),
-      greeted_(!marked) {}
+      fsm_(marked, marked ? kSilenceLimitOfStarter : kSilenceLimitOfEnd) {}
 
 void FrameLink::start() {
-  heard_ = Clock::now();
+  fsm_.on_bytes(Clock::now());
   watch();
   read();
 }
@@ -33,36 +32,31 @@ void FrameLink::start() {
 void FrameLink::watch() {
   timer_.expires_after(kAliveInterval);
   timer_.async_wait([this](asio::error_code cancelled) {
-    if (cancelled || closed_) return;
-    if (greeted_ && Clock::now() - heard_ > silence_limit_)
-      return close("nothing was heard of it for " + std::to_string(silence_limit_.count()) + " s");
-    if (greeted_ && outbox_.empty()) send({hosts::FrameType::Alive});
+    if (cancelled || fsm_.over() || tell(fsm_.on_time(Clock::now()))) return;
+    if (fsm_.speaks() && outbox_.empty()) send({hosts::FrameType::Alive});
     watch();
   });
 }
 
 void FrameLink::read() {
   in_.async_read_some(asio::buffer(buffer_), [this](asio::error_code error, std::size_t size) {
-    if (closed_) return;
-    if (error) return close("");
-    heard_ = Clock::now();
+    if (fsm_.over() || (error && tell(fsm_.on_end()))) return;
+    fsm_.on_bytes(Clock::now());
     reader_.take(std::string_view(buffer_.data(), size));
     deliver();
   });
 }
 
 void FrameLink::deliver() {
-  while (!closed_) {
+  while (!fsm_.over()) {
     const auto frame = reader_.next();
     if (!frame) break;
-    greeted_ = true;
+    fsm_.on_frame();
     if (frame->type != hosts::FrameType::Alive) calls_.frame(*frame);
   }
-  if (const auto machine = closed_ ? std::nullopt : reader_.copy_wanted())
+  if (const auto machine = fsm_.over() ? std::nullopt : reader_.copy_wanted())
     calls_.wants_copy(*machine);
-  if (closed_) return;
-  if (reader_.broken())
-    return close(greeted_ ? "what it sent is not drun's" : "what answers there is no drun");
+  if (fsm_.over() || (reader_.broken() && tell(fsm_.on_broken()))) return;
   read();
 }
 
@@ -116,14 +110,16 @@ void FrameLink::close_output() {
   out_.close(ignored);
 }
 
-void FrameLink::close(const std::string& given_up) {
-  if (std::exchange(closed_, true)) return;
+// True if there is something to tell: it is over.
+bool FrameLink::tell(const std::optional<std::string>& given_up) {
+  if (!given_up) return false;
   timer_.cancel();
-  calls_.closed(given_up);
+  calls_.closed(*given_up);
+  return true;
 }
 
 void FrameLink::end() {
-  closed_ = true;
+  fsm_.end();
   file_.reset();
   asio::error_code ignored;
   timer_.cancel();

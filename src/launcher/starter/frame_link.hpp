@@ -5,6 +5,7 @@
 #include <chrono>
 #include <deque>
 #include <functional>
+#include <optional>
 #include <string>
 #include <string_view>
 
@@ -14,6 +15,7 @@
 
 #include "base/file_descriptor.hpp"
 #include "launcher/hosts/edge_wire.hpp"
+#include "launcher/starter/link_fsm.hpp"
 
 namespace drun::launcher {
 
@@ -51,7 +53,7 @@ class FrameLink {
   // Nothing is called any more.
   void end();
   // A frame has come; without a mark nobody waits for one.
-  [[nodiscard]] bool greeted() const { return greeted_; }
+  [[nodiscard]] bool greeted() const { return fsm_.greeted(); }
   // What came in place of the mark.
   [[nodiscard]] std::string_view noise() const { return reader_.noise(); }
 
@@ -60,7 +62,7 @@ class FrameLink {
   void deliver();
   void write();
   void read_file();
-  void close(const std::string& given_up);
+  bool tell(const std::optional<std::string>& given_up);
   void watch();
 
   asio::posix::stream_descriptor in_;
@@ -71,12 +73,9 @@ class FrameLink {
   std::array<char, 64 * 1024> buffer_{};
   std::deque<std::string> outbox_;  // the first is being written
   FileDescriptor file_;             // the rest of it follows
-  std::chrono::steady_clock::time_point heard_;
-  const std::chrono::seconds silence_limit_;
+  LinkFsm fsm_;
   bool writing_ = false;
-  bool greeted_;
   bool closing_output_ = false;
-  bool closed_ = false;
 };
 
 }  // namespace drun::launcher
