@@ -38,7 +38,7 @@ struct Story {
 std::vector<Story> stories_of(const Log& log, const std::vector<std::size_t>& runs) {
   std::vector<Story> stories(log.agents.size());
   std::vector<std::int64_t> ready(log.agents.size(), kMost);
-  for (const Entry& entry : log.entries) {
+  for (const LogEntry& entry : log.entries) {
     Story& story = stories[entry.agent];
     const auto times = [&]() -> Times& { return story.rounds[{runs[entry.agent], entry.round}]; };
     switch (entry.kind) {
@@ -51,7 +51,7 @@ std::vector<Story> stories_of(const Log& log, const std::vector<std::size_t>& ru
         times().ready = std::exchange(ready[entry.agent], kMost);
         break;
       case Kind::WorkerExited:
-        if (entry.end == End::Failed) times().failed = std::min(times().failed, entry.at_ns);
+        if (entry.end == LoggedEnd::Failed) times().failed = std::min(times().failed, entry.at_ns);
         break;
       case Kind::RoundStopping:
         times().stopped = entry.at_ns;
@@ -114,7 +114,7 @@ std::optional<std::int64_t> offset_from(Evidence evidence) {
 }
 
 // The clock of each agent.
-std::vector<std::size_t> clocks_of(const std::vector<Agent>& agents) {
+std::vector<std::size_t> clocks_of(const std::vector<LoggedAgent>& agents) {
   std::map<std::string, std::vector<std::size_t>> hosts;  // an agent for each clock
   std::vector<std::size_t> clocks;
   for (std::size_t i = 0; i < agents.size(); ++i) {
@@ -130,8 +130,8 @@ std::vector<std::size_t> clocks_of(const std::vector<Agent>& agents) {
 }
 
 std::size_t first_leader(const Log& log) {
-  const Entry* first = nullptr;
-  for (const Entry& entry : log.entries)
+  const LogEntry* first = nullptr;
+  for (const LogEntry& entry : log.entries)
     if (entry.kind == Kind::LeaderElected && (first == nullptr || entry.at_ns < first->at_ns))
       first = &entry;
   return first == nullptr ? 0 : first->agent;
@@ -142,7 +142,7 @@ std::size_t first_leader(const Log& log) {
 std::vector<ClockNote> set_clocks_right(Log& log, const std::vector<std::size_t>& runs) {
   if (log.agents.empty()) return {};
   const auto clocks = clocks_of(log.agents);
-  for (Entry& entry : log.entries)  // of one clock: the same boot, to the nanosecond
+  for (LogEntry& entry : log.entries)  // of one clock: the same boot, to the nanosecond
     if (entry.monotonic_ns != 0)
       entry.at_ns = log.agents[clocks[entry.agent]].boot_ns + entry.monotonic_ns;
   const auto stories = stories_of(log, runs);
@@ -168,7 +168,7 @@ std::vector<ClockNote> set_clocks_right(Log& log, const std::vector<std::size_t>
     if (!offset || *offset != 0)
       notes.push_back({log.agents[clock].hostname, offset.value_or(0), offset.has_value()});
   }
-  for (Entry& entry : log.entries)
+  for (LogEntry& entry : log.entries)
     if (const auto offset = offsets.find(clocks[entry.agent]); offset != offsets.end())
       entry.at_ns += offset->second;
   return notes;

@@ -48,10 +48,10 @@ std::optional<Told> parse(std::string_view line) {
   return parse_unknown(line);
 }
 
-End end_of(const Event& event) {
-  if (event.state == "SUCCEEDED") return End::Succeeded;
-  if (event.state == "FAILED") return End::Failed;
-  return event.state == "TERMINATED" ? End::Terminated : End::None;
+LoggedEnd end_of(const Event& event) {
+  if (event.state == "SUCCEEDED") return LoggedEnd::Succeeded;
+  if (event.state == "FAILED") return LoggedEnd::Failed;
+  return event.state == "TERMINATED" ? LoggedEnd::Terminated : LoggedEnd::None;
 }
 
 bool about_worker(Kind kind) {
@@ -74,18 +74,18 @@ bool has_time(const Event& event) {
 // An agent's clock may be set while it runs: what tells how much time passed is the other one.
 void use_monotonic_time(Log& log) {
   std::vector<std::int64_t> first(log.agents.size(), kLongestUptime);
-  for (const Entry& entry : log.entries)
+  for (const LogEntry& entry : log.entries)
     if (entry.monotonic_ns != 0 && entry.monotonic_ns < first[entry.agent]) {
       first[entry.agent] = entry.monotonic_ns;
       log.agents[entry.agent].boot_ns = entry.at_ns - entry.monotonic_ns;
     }
-  for (Entry& entry : log.entries)
+  for (LogEntry& entry : log.entries)
     if (entry.monotonic_ns != 0) entry.at_ns = log.agents[entry.agent].boot_ns + entry.monotonic_ns;
 }
 
-Entry entry_of(const Told& told) {
+LogEntry entry_of(const Told& told) {
   const Event& event = told.event;
-  Entry entry;
+  LogEntry entry;
   entry.kind = event.kind;
   entry.unknown = told.unknown;
   entry.at_ns = event.time_ns;
@@ -145,7 +145,7 @@ bool LogReader::take_line(std::string_view line) {
     ++count_.repeated;
     return true;
   }
-  Entry entry = entry_of(*told);
+  LogEntry entry = entry_of(*told);
   entry.agent = agent_of(told->event);
   log_.entries.push_back(std::move(entry));
   return true;
@@ -173,7 +173,7 @@ std::size_t LogReader::agent_of(const Event& event) {
 }
 
 std::size_t LogReader::new_agent(const Event& event) {
-  Agent agent;
+  LoggedAgent agent;
   agent.run_id = clean(event.run_id);
   agent.hostname = clean(event.hostname);
   agent.pid = event.agent_pid;
@@ -190,7 +190,7 @@ Log LogReader::finish() && {
     result.agents.push_back(std::move(log_.agents[i]));
   }
   result.entries = std::move(log_.entries);
-  for (Entry& entry : result.entries) {
+  for (LogEntry& entry : result.entries) {
     const auto same = same_as_.find(entry.agent);
     entry.agent = place[same == same_as_.end() ? entry.agent : same->second];
   }

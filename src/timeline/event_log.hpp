@@ -13,10 +13,10 @@
 
 namespace drun::timeline {
 
-enum class End { None, Succeeded, Failed, Terminated };
+enum class LoggedEnd { None, Succeeded, Failed, Terminated };
 
 // One event, as far as a picture needs it: see events::Event for what the numbers mean.
-struct Entry {
+struct LogEntry {
   events::Kind kind = events::Kind::Warning;
   std::string unknown;  // the name of an event that this drun does not know; `kind` is Warning then
   std::size_t agent = 0;  // an index of Log::agents
@@ -35,15 +35,15 @@ struct Entry {
   std::int64_t first_rank = 0;
   std::int64_t workers = 0;  // of the node
   std::int64_t world_size = 0;
-  End end = End::None;  // of worker_exited and outcome
-  bool resize = false;  // of round_stopping: to take in nodes that have joined
-  std::string text;     // how it failed, or a line for people
+  LoggedEnd end = LoggedEnd::None;  // of worker_exited and outcome
+  bool resize = false;              // of round_stopping: to take in nodes that have joined
+  std::string text;                 // how it failed, or a line for people
   std::string peer;
   std::string peer_host;
 };
 
 // A drun of one node.
-struct Agent {
+struct LoggedAgent {
   std::string run_id;
   std::string node;  // empty: it never joined
   std::string hostname;
@@ -52,8 +52,8 @@ struct Agent {
 };
 
 struct Log {
-  std::vector<Agent> agents;
-  std::vector<Entry> entries;  // ordered by agent, and those of an agent by time
+  std::vector<LoggedAgent> agents;
+  std::vector<LogEntry> entries;  // ordered by agent, and those of an agent by time
 };
 
 // What a file had.

@@ -12,16 +12,16 @@ using events::Kind;
 // The most that --nproc-per-node takes. A number in an edited file must not fill the memory.
 constexpr std::int64_t kMostWorkers = 10'000;
 
-State state_after(End end) {
-  if (end == End::Succeeded) return State::Succeeded;
-  return end == End::Failed ? State::Failed : State::Stopped;
+SpanState state_after(LoggedEnd end) {
+  if (end == LoggedEnd::Succeeded) return SpanState::Succeeded;
+  return end == LoggedEnd::Failed ? SpanState::Failed : SpanState::Stopped;
 }
 
 }  // namespace
 
-void NodeStory::take(const Entry& entry, std::int64_t time) {
+void NodeStory::take(const LogEntry& entry, std::int64_t time) {
   const std::int64_t at = std::max(time, last_);  // an edited file may lack its second clock
-  if (!std::exchange(any_, true)) own_ = {State::Waiting, at, ""};
+  if (!std::exchange(any_, true)) own_ = {SpanState::Waiting, at, ""};
   last_ = at;
   if (entry.kind == Kind::RoundBegun) return begin_round(entry, at);
   if (entry.kind == Kind::Outcome || entry.kind == Kind::AgentEnded) {
@@ -33,19 +33,19 @@ void NodeStory::take(const Entry& entry, std::int64_t time) {
   if (waits_) return;
   switch (entry.kind) {
     case Kind::WorkerStarted:
-      enter(entry.rank, State::Running, at);
+      enter(entry.rank, SpanState::Running, at);
       break;
     case Kind::WorkersRunning:
-      if (own_.state == State::Starting) enter_node(State::Running, at);
+      if (own_.state == SpanState::Starting) enter_node(SpanState::Running, at);
       break;
     case Kind::WorkerExited:
       enter(entry.rank, state_after(entry.end), at, entry.text);
       break;
     case Kind::RoundStopping:
-      enter_node(State::Stopping, at);
+      enter_node(SpanState::Stopping, at);
       for (const auto& [rank, open] : ranks_)
-        if (open.state == State::Starting || open.state == State::Running)
-          enter(rank, State::Stopping, at);
+        if (open.state == SpanState::Starting || open.state == SpanState::Running)
+          enter(rank, SpanState::Stopping, at);
       break;
     case Kind::RoundEnded:
       end_round(at);
@@ -55,23 +55,23 @@ void NodeStory::take(const Entry& entry, std::int64_t time) {
   }
 }
 
-void NodeStory::begin_round(const Entry& entry, std::int64_t at) {
+void NodeStory::begin_round(const LogEntry& entry, std::int64_t at) {
   if (!waits_) end_round(at);  // events were lost
   round_ = entry.round;
   node_.group_rank = entry.group_rank;
   const std::int64_t waited_since = own_.since;
   close_node(at);
   waits_ = false;
-  own_ = {State::Starting, at, ""};
+  own_ = {SpanState::Starting, at, ""};
   const std::int64_t workers = std::min(entry.workers, kMostWorkers);
   for (std::int64_t i = 0; i < workers; ++i) {
     const std::int64_t rank = entry.first_rank + i;
-    spans_[rank].push_back({State::Waiting, waited_since, at, round_, false, ""});
-    ranks_[rank] = {State::Starting, at, ""};
+    spans_[rank].push_back({SpanState::Waiting, waited_since, at, round_, false, ""});
+    ranks_[rank] = {SpanState::Starting, at, ""};
   }
 }
 
-void NodeStory::enter(std::int64_t rank, State state, std::int64_t at, std::string text) {
+void NodeStory::enter(std::int64_t rank, SpanState state, std::int64_t at, std::string text) {
   close(rank, at);
   ranks_[rank] = {state, at, std::move(text)};
 }
@@ -83,7 +83,7 @@ void NodeStory::close(std::int64_t rank, std::int64_t at, bool cut) {
       {open->second.state, open->second.since, at, round_, cut, std::move(open->second.text)});
 }
 
-void NodeStory::enter_node(State state, std::int64_t at) {
+void NodeStory::enter_node(SpanState state, std::int64_t at) {
   close_node(at);
   own_ = {state, at, ""};
 }
@@ -96,7 +96,7 @@ void NodeStory::end_round(std::int64_t at) {
   for (const auto& [rank, open] : ranks_)
     close(rank, at);
   ranks_.clear();
-  enter_node(State::Waiting, at);
+  enter_node(SpanState::Waiting, at);
   waits_ = true;
 }
 
@@ -109,7 +109,7 @@ void NodeStory::finish(std::int64_t known_until) {
   }
   // A wait belongs to the round that it was for.
   for (std::size_t i = 0; i < node_.spans.size(); ++i)
-    if (node_.spans[i].state == State::Waiting)
+    if (node_.spans[i].state == SpanState::Waiting)
       node_.spans[i].round = i + 1 < node_.spans.size() ? node_.spans[i + 1].round : 0;
   for (auto& [rank, spans] : spans_)
     node_.workers.push_back({rank, std::move(spans)});

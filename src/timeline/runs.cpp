@@ -18,7 +18,7 @@ struct Interval {
 
 std::vector<Interval> lives_of(const Log& log) {
   std::vector<Interval> lives(log.agents.size());
-  for (const Entry& entry : log.entries) {
+  for (const LogEntry& entry : log.entries) {
     Interval& life = lives[entry.agent];
     life.begin = std::min(life.begin, entry.at_ns);
     life.end = std::max(life.end, entry.at_ns);
@@ -50,7 +50,7 @@ std::vector<std::size_t> runs_of(const Log& log) {
   std::map<std::pair<std::string, std::string>, std::size_t> by_node;
   for (std::size_t i = 0; i < log.agents.size(); ++i)
     by_node.emplace(std::pair(log.agents[i].run_id, log.agents[i].node), i);
-  for (const Entry& entry : log.entries) {  // who leads names the others
+  for (const LogEntry& entry : log.entries) {  // who leads names the others
     const auto peer = by_node.find({log.agents[entry.agent].run_id, entry.peer});
     if (!entry.peer.empty() && peer != by_node.end()) sets.join(entry.agent, peer->second);
   }

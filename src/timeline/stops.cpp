@@ -6,36 +6,36 @@ namespace drun::timeline {
 namespace {
 
 using events::Kind;
-using Entries = std::vector<const Entry*>;
+using LogEntries = std::vector<const LogEntry*>;
 
-const Entry* first_of(const Entries& story, auto condition) {
+const LogEntry* first_of(const LogEntries& story, auto condition) {
   const auto found = std::find_if(story.begin(), story.end(),
-                                  [&](const Entry* entry) { return condition(*entry); });
+                                  [&](const LogEntry* entry) { return condition(*entry); });
   return found == story.end() ? nullptr : *found;
 }
 
-const Entry* first_of_kind(const Entries& story, Kind kind) {
-  return first_of(story, [kind](const Entry& entry) { return entry.kind == kind; });
+const LogEntry* first_of_kind(const LogEntries& story, Kind kind) {
+  return first_of(story, [kind](const LogEntry& entry) { return entry.kind == kind; });
 }
 
 // The end of the worker, which is a little older than the leader's word of it.
-const Entry* failed_worker(const Entries& story, const Entry* word) {
-  return first_of(story, [word](const Entry& entry) {
-    return entry.kind == Kind::WorkerExited && entry.end == End::Failed &&
+const LogEntry* failed_worker(const LogEntries& story, const LogEntry* word) {
+  return first_of(story, [word](const LogEntry& entry) {
+    return entry.kind == Kind::WorkerExited && entry.end == LoggedEnd::Failed &&
            (word == nullptr || (entry.rank == word->rank && entry.pid == word->pid));
   });
 }
 
 // The round was stopped for it: who says so stops for it, too, and is not the one.
-const Entry* who_joined(const Entries& story, const Entry* word) {
+const LogEntry* who_joined(const LogEntries& story, const LogEntry* word) {
   if (word == nullptr || !word->resize) return nullptr;
   return first_of_kind(story, Kind::NodeJoined);
 }
 
-Stop stop_of(const Entries& story) {
+Stop stop_of(const LogEntries& story) {
   Stop stop;
   stop.word = first_of_kind(story, Kind::RoundStopping);
-  const Entry* failure = first_of_kind(story, Kind::Failure);
+  const LogEntry* failure = first_of_kind(story, Kind::Failure);
   stop.cause = failed_worker(story, failure);
   if (stop.cause == nullptr) stop.cause = failure;
   // A spare may go without a stop.
@@ -50,8 +50,8 @@ Stop stop_of(const Entries& story) {
 }  // namespace
 
 std::map<RunRound, Stop> stops_of(const Log& log, const std::vector<std::size_t>& runs) {
-  std::map<RunRound, Entries> stories;
-  for (const Entry& entry : log.entries)
+  std::map<RunRound, LogEntries> stories;
+  for (const LogEntry& entry : log.entries)
     stories[{runs[entry.agent], entry.round}].push_back(&entry);
   std::map<RunRound, Stop> stops;
   for (auto& [round, story] : stories) {

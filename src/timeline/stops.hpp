@@ -15,8 +15,8 @@ using RunRound = std::pair<std::size_t, std::int64_t>;  // a run and the number 
 
 // Pointers into the log's entries.
 struct Stop {
-  const Entry* word = nullptr;   // the first round_stopping; nullptr: no node told one
-  const Entry* cause = nullptr;  // what went wrong first, or who joined; nullptr: nothing did
+  const LogEntry* word = nullptr;   // the first round_stopping; nullptr: no node told one
+  const LogEntry* cause = nullptr;  // what went wrong first, or who joined; nullptr: nothing did
 };
 
 // The stop of each round that any entry names. The leader says which failure counts; if its file is

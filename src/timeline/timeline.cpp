@@ -17,7 +17,7 @@ namespace {
 using events::Kind;
 
 // Those that make a mark: what the spans do not show.
-bool is_mark(const Entry& entry) {
+bool is_mark(const LogEntry& entry) {
   switch (entry.kind) {
     case Kind::AgentStarted:
     case Kind::RoundBegun:
@@ -28,7 +28,7 @@ bool is_mark(const Entry& entry) {
     case Kind::AgentEnded:
       return false;
     case Kind::WorkerExited:
-      return entry.end == End::Failed;
+      return entry.end == LoggedEnd::Failed;
     default:
       return true;
   }
@@ -36,18 +36,18 @@ bool is_mark(const Entry& entry) {
 
 // Not what is told where nothing went wrong: the outcome, a time that is over, a store that was
 // lost.
-bool is_bad(const Entry& entry) {
+bool is_bad(const LogEntry& entry) {
   return entry.kind == Kind::WorkerExited || entry.kind == Kind::Failure ||
          entry.kind == Kind::NodeGone || entry.kind == Kind::Hang;
 }
 
 // No node is more in it than the others.
-bool is_of_job(const Entry& entry) {
+bool is_of_job(const LogEntry& entry) {
   return entry.kind == Kind::Limit || entry.kind == Kind::RoundStopping ||
          (entry.kind == Kind::Hang && entry.rank < 0);
 }
 
-std::string name_of_event(const Entry& entry) {
+std::string name_of_event(const LogEntry& entry) {
   return entry.unknown.empty() ? std::string(events::info_of(entry.kind).name) : entry.unknown;
 }
 
@@ -65,7 +65,7 @@ class Maker {
     name_runs();
     tell_nodes();
     note_failed_workers();
-    for (const Entry& entry : log_.entries)
+    for (const LogEntry& entry : log_.entries)
       take(entry);
     stretch_rounds();
     find_causes();
@@ -74,24 +74,24 @@ class Maker {
   }
 
  private:
-  std::int64_t at(const Entry& entry) const { return entry.at_ns - result_.begin_ns; }
-  std::size_t run_of(const Entry& entry) const { return runs_[entry.agent]; }
+  std::int64_t at(const LogEntry& entry) const { return entry.at_ns - result_.begin_ns; }
+  std::size_t run_of(const LogEntry& entry) const { return runs_[entry.agent]; }
 
   // What the leader tells of another node is about that one.
-  std::size_t subject_of(const Entry& entry) const {
+  std::size_t subject_of(const LogEntry& entry) const {
     if (entry.peer.empty()) return entry.agent;
     const auto peer = by_id_.find({run_of(entry), entry.peer});
     return peer == by_id_.end() ? entry.agent : peer->second;
   }
-  bool is_of_unknown_node(const Entry& entry) const {
+  bool is_of_unknown_node(const LogEntry& entry) const {
     return !entry.peer.empty() && !by_id_.contains({run_of(entry), entry.peer});
   }
-  bool is_placed(const Entry& entry) const {
+  bool is_placed(const LogEntry& entry) const {
     return !is_of_job(entry) && !is_of_unknown_node(entry);
   }
 
   // "rank 12 on node4: killed by SIGKILL", where no row or column says of whom it is.
-  std::string text_of(const Entry& entry) const {
+  std::string text_of(const LogEntry& entry) const {
     if (!is_of_unknown_node(entry) || entry.peer_host.empty()) return entry.text;
     const std::string rank = entry.rank < 0 ? "" : "rank " + std::to_string(entry.rank) + " on ";
     return rank + entry.peer_host + (entry.text.empty() ? "" : ": " + entry.text);
@@ -99,11 +99,11 @@ class Maker {
 
   // The leader tells of a failure that the worker's node has told, too.
   void note_failed_workers() {
-    for (const Entry& entry : log_.entries)
-      if (entry.kind == Kind::WorkerExited && entry.end == End::Failed)
+    for (const LogEntry& entry : log_.entries)
+      if (entry.kind == Kind::WorkerExited && entry.end == LoggedEnd::Failed)
         failed_workers_.emplace(run_of(entry), entry.round, entry.rank);
   }
-  bool is_told_twice(const Entry& entry) const {
+  bool is_told_twice(const LogEntry& entry) const {
     return entry.kind == Kind::Failure &&
            failed_workers_.contains({run_of(entry), entry.round, entry.rank});
   }
@@ -134,7 +134,7 @@ class Maker {
   // When the events of another agent say that an agent is gone.
   std::map<std::size_t, std::int64_t> losses() const {
     std::map<std::size_t, std::int64_t> lost;
-    for (const Entry& entry : log_.entries)
+    for (const LogEntry& entry : log_.entries)
       if (entry.kind == Kind::NodeGone && subject_of(entry) != entry.agent)
         lost.emplace(subject_of(entry), at(entry));
     return lost;
@@ -143,7 +143,7 @@ class Maker {
   // When the last of the nodes that tell it has left the round.
   std::map<RunRound, std::int64_t> round_ends() const {
     std::map<RunRound, std::int64_t> ends;
-    for (const Entry& entry : log_.entries)
+    for (const LogEntry& entry : log_.entries)
       if (entry.kind == Kind::RoundEnded) {
         std::int64_t& end = ends[{run_of(entry), entry.round}];
         end = std::max(end, at(entry));
@@ -163,20 +163,20 @@ class Maker {
 
   // A round lasts at least as long as what belongs to it.
   void stretch_rounds() {
-    for (const Node& node : result_.nodes)
+    for (const NodeRow& node : result_.nodes)
       for (const Span& span : node.spans)
         if (const auto round = rounds_.find({node.run, span.round});
-            span.cut && span.state != State::Waiting && round != rounds_.end())
+            span.cut && span.state != SpanState::Waiting && round != rounds_.end())
           round->second.end = std::max(round->second.end, span.end);
   }
 
   void tell_nodes() {
     std::map<std::string, int> hosts;
-    for (const Agent& agent : log_.agents)
+    for (const LoggedAgent& agent : log_.agents)
       ++hosts[agent.hostname];
     for (std::size_t i = 0; i < log_.agents.size(); ++i) {
-      const Agent& agent = log_.agents[i];
-      Node node;
+      const LoggedAgent& agent = log_.agents[i];
+      NodeRow node;
       node.hostname = agent.hostname;
       node.name = agent.hostname;
       if (hosts[agent.hostname] > 1) node.name += " (pid " + std::to_string(agent.pid) + ")";
@@ -196,7 +196,7 @@ class Maker {
     }
   }
 
-  void take(const Entry& entry) {
+  void take(const LogEntry& entry) {
     const RunRound key{run_of(entry), entry.round};
     if (entry.kind == Kind::RoundBegun) {
       Round& round =
@@ -224,7 +224,7 @@ class Maker {
 
   // Each agent tells how the job ended for it; one that was refused or out of touch is alone in
   // that.
-  void note_ending(const Entry& entry) {
+  void note_ending(const LogEntry& entry) {
     auto& told = endings_[run_of(entry)][{entry.exit_code, entry.text}];
     ++told.first;
     if (told.first == 1 || at(entry) >= told.second.at)
@@ -246,7 +246,7 @@ class Maker {
     }
   }
 
-  void add_cause(const RunRound& key, const Entry& entry, const std::string& reason) {
+  void add_cause(const RunRound& key, const LogEntry& entry, const std::string& reason) {
     const bool placed = is_placed(entry);
     std::string text = entry.kind == Kind::NodeJoined ? reason : text_of(entry);
     if (entry.kind == Kind::NodeGone)
@@ -266,7 +266,7 @@ class Maker {
     std::stable_sort(places.begin(), places.end(), [&](auto a, auto b) {
       return std::tuple(result_.nodes[a].run, rank(a)) < std::tuple(result_.nodes[b].run, rank(b));
     });
-    std::vector<Node> nodes;
+    std::vector<NodeRow> nodes;
     std::vector<std::size_t> now(places.size());
     for (const std::size_t place : places) {
       now[place] = nodes.size();
@@ -275,7 +275,7 @@ class Maker {
     result_.nodes = std::move(nodes);
     for (Mark& mark : result_.marks)
       mark.node = now[mark.node];
-    for (Cause& cause : result_.causes)
+    for (StopCause& cause : result_.causes)
       cause.node = now[cause.node];
     for (auto& [key, round] : rounds_)
       result_.rounds.push_back(std::move(round));
@@ -309,7 +309,7 @@ class Maker {
 
 }  // namespace
 
-std::string_view name_of(State state) {
+std::string_view name_of(SpanState state) {
   constexpr std::array<std::string_view, kStates> kNames{
       "waiting", "starting", "running", "stopping", "succeeded", "failed", "stopped"};
   return kNames.at(static_cast<std::size_t>(state));

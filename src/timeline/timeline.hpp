@@ -11,7 +11,7 @@
 
 namespace drun::timeline {
 
-enum class State {
+enum class SpanState {
   Waiting,    // for other nodes
   Starting,   // the round has begun, the worker does not run yet
   Running,    // of a node: all of its workers do
@@ -21,11 +21,11 @@ enum class State {
   Stopped
 };
 inline constexpr std::size_t kStates = 7;
-[[nodiscard]] std::string_view name_of(State state);
+[[nodiscard]] std::string_view name_of(SpanState state);
 
 // Nanoseconds since the beginning of the timeline.
 struct Span {
-  State state = State::Waiting;
+  SpanState state = SpanState::Waiting;
   std::int64_t begin = 0;
   std::int64_t end = 0;
   std::int64_t round = 0;  // that it belongs to, or waits for; 0: none came
@@ -33,13 +33,13 @@ struct Span {
   std::string text;        // how the worker ended
 };
 
-struct Worker {
+struct RankRow {
   std::int64_t rank = 0;
   std::vector<Span> spans;
 };
 
 // An agent and its workers.
-struct Node {
+struct NodeRow {
   std::string name;      // of its host; with the pid of its drun where that alone is not unique
   std::string hostname;  // of several nodes maybe the same
   std::string id;        // as the events name it
@@ -47,7 +47,7 @@ struct Node {
   std::size_t run = 0;
   std::int64_t group_rank = -1;  // the last one; -1: it never had a place
   std::vector<Span> spans;
-  std::vector<Worker> workers;  // by rank
+  std::vector<RankRow> workers;  // by rank
 };
 
 struct Round {
@@ -73,7 +73,7 @@ struct Mark {
 };
 
 // Why a round was stopped: the first thing that went wrong in it.
-struct Cause {
+struct StopCause {
   std::size_t run = 0;
   std::int64_t round = 0;
   std::int64_t at = 0;
@@ -87,7 +87,7 @@ struct Cause {
 struct Ending {
   std::size_t run = 0;
   std::int64_t at = 0;
-  End end = End::None;
+  LoggedEnd end = LoggedEnd::None;
   std::int64_t exit_code = 0;
   std::string text;
 };
@@ -97,10 +97,10 @@ struct Timeline {
   std::vector<std::string> run_names;  // of each run: "" if there is one, else "train, run 2"
   std::int64_t begin_ns = 0;           // Unix time
   std::int64_t length = 0;             // ns
-  std::vector<Node> nodes;             // in the order of their ranks
+  std::vector<NodeRow> nodes;          // in the order of their ranks
   std::vector<Round> rounds;           // in the order of their beginnings
   std::vector<Mark> marks;             // by time
-  std::vector<Cause> causes;           // by time; one for each round that was stopped
+  std::vector<StopCause> causes;       // by time; one for each round that was stopped
   std::vector<Ending> endings;         // by run; of those that have ended
   bool live = false;                   // it ends now: what is cut goes on
   std::vector<std::string> notes;      // sentences about the files and clocks

@@ -47,7 +47,7 @@ std::string with_job(const Timeline& timeline, std::size_t node, const std::stri
 void add_rank_rows(const Timeline& timeline, PageRows& page) {
   std::map<std::pair<std::string, std::int64_t>, PageRow> rows;
   for (std::size_t i = 0; i < timeline.nodes.size(); ++i)
-    for (const Worker& worker : timeline.nodes[i].workers) {
+    for (const RankRow& worker : timeline.nodes[i].workers) {
       PageRow& row = rows[{timeline.nodes[i].job, worker.rank}];
       row.label = with_job(timeline, i, "rank " + std::to_string(worker.rank));
       for (const Span& span : worker.spans)
@@ -68,7 +68,7 @@ void add_node_row(const Timeline& timeline, std::size_t i, const std::string& la
   page.rows.push_back(std::move(row));
 }
 
-std::string ranks_of(const Node& node) {
+std::string ranks_of(const NodeRow& node) {
   if (node.workers.empty()) return node.name;
   const auto first = std::to_string(node.workers.front().rank);
   const auto last = std::to_string(node.workers.back().rank);
@@ -81,7 +81,7 @@ PageRows rows_of(const Timeline& timeline) {
   page.aggregated = timeline.ranks() > kMostRankRows;
   if (!page.aggregated) add_rank_rows(timeline, page);
   for (std::size_t i = 0; i < timeline.nodes.size(); ++i) {
-    const Node& node = timeline.nodes[i];
+    const NodeRow& node = timeline.nodes[i];
     if (page.aggregated) {
       add_node_row(timeline, i, ranks_of(node), page);
     } else if (node.workers.empty()) {
@@ -128,8 +128,8 @@ class PageData {
               {"endings", Json::array()},
               {"notes", timeline_.notes}};
     for (std::size_t i = 0; i < kStates; ++i)
-      data["states"].push_back(name_of(static_cast<State>(i)));
-    for (const Node& node : timeline_.nodes)
+      data["states"].push_back(name_of(static_cast<SpanState>(i)));
+    for (const NodeRow& node : timeline_.nodes)
       data["nodes"].push_back(node.name);
     for (const PageRow& row : page_.rows)
       data["rows"].push_back(json_of_row(row));
@@ -143,7 +143,7 @@ class PageData {
                                 {"restarts", round.restarts},
                                 {"reason", round.reason}});
     add_marks(data);
-    for (const Cause& cause : timeline_.causes)
+    for (const StopCause& cause : timeline_.causes)
       data["causes"].push_back(
           {{"run", cause.run},
            {"round", cause.round},
@@ -155,7 +155,7 @@ class PageData {
     for (const Ending& ending : timeline_.endings)
       data["endings"].push_back({{"run", ending.run},
                                  {"at", page_time(ending.at)},
-                                 {"succeeded", ending.end == End::Succeeded},
+                                 {"succeeded", ending.end == LoggedEnd::Succeeded},
                                  {"exit_code", ending.exit_code},
                                  {"text", ending.text}});
     return data;
@@ -173,7 +173,7 @@ class PageData {
   std::int64_t first_rank(std::size_t node, std::int64_t at) const {
     std::int64_t rank = -1;
     std::int64_t since = -1;
-    for (const Worker& worker : timeline_.nodes[node].workers) {
+    for (const RankRow& worker : timeline_.nodes[node].workers) {
       const auto next =
           std::upper_bound(worker.spans.begin(), worker.spans.end(), at,
                            [](std::int64_t time, const Span& span) { return time < span.begin; });

@@ -37,7 +37,7 @@ class TraceWriter {
     add_rounds();
     for (const Mark& mark : timeline_.marks)
       add_mark(mark);
-    for (const Cause& cause : timeline_.causes)
+    for (const StopCause& cause : timeline_.causes)
       add_cause(cause);
     text_ += "\n],\"displayTimeUnit\":\"ms\",\"otherData\":" + json_text(facts(), true) + "}\n";
     return std::move(text_);
@@ -67,13 +67,13 @@ class TraceWriter {
     name("process_sort_index", job_, {{"sort_index", 0}});
     name("thread_name", job_, {{"name", "rounds"}});
     for (std::size_t i = 0; i < timeline_.nodes.size(); ++i) {
-      const Node& node = timeline_.nodes[i];
+      const NodeRow& node = timeline_.nodes[i];
       const Track own = track_of(i);
       name("process_name", own, {{"name", label(node.run, node.name)}});
       name("process_sort_index", own, {{"sort_index", own.pid}});
       name("thread_name", own, {{"name", "node"}});
       name("thread_sort_index", own, {{"sort_index", -1}});
-      for (const Worker& worker : node.workers) {
+      for (const RankRow& worker : node.workers) {
         const Track track = track_of(i, worker.rank);
         name("thread_name", track, {{"name", "rank " + std::to_string(worker.rank)}});
         name("thread_sort_index", track, {{"sort_index", worker.rank}});
@@ -103,7 +103,7 @@ class TraceWriter {
   void add_node(std::size_t i) {
     for (const Span& span : timeline_.nodes[i].spans)
       add_span(span, track_of(i));
-    for (const Worker& worker : timeline_.nodes[i].workers)
+    for (const RankRow& worker : timeline_.nodes[i].workers)
       for (const Span& span : worker.spans)
         add_span(span, track_of(i, worker.rank));
   }
@@ -127,14 +127,14 @@ class TraceWriter {
     const std::int64_t begin = std::min(before.end, after.begin);
     add_slice(label(after.run, "restart " + std::to_string(after.restarts)), job_, begin,
               after.begin, {{"reason", before.reason}});
-    add_flows("restart", job_, begin, after.run, after.number, State::Starting, std::nullopt);
+    add_flows("restart", job_, begin, after.run, after.number, SpanState::Starting, std::nullopt);
   }
 
   // From a moment to each node that came into `state` in a round after it.
   void add_flows(const char* what, Track from, std::int64_t at, std::size_t run, std::int64_t round,
-                 State state, std::optional<std::size_t> without) {
+                 SpanState state, std::optional<std::size_t> without) {
     for (std::size_t i = 0; i < timeline_.nodes.size(); ++i) {
-      const Node& node = timeline_.nodes[i];
+      const NodeRow& node = timeline_.nodes[i];
       if (node.run != run || i == without) continue;
       const auto span = std::find_if(node.spans.begin(), node.spans.end(), [&](const Span& each) {
         return each.round == round && each.state == state;
@@ -166,7 +166,7 @@ class TraceWriter {
          {"args", {{"text", mark.text}}}});
   }
 
-  void add_cause(const Cause& cause) {
+  void add_cause(const StopCause& cause) {
     const Track track = track_of(cause.node, cause.rank);
     add({{"name", "first cause"},
          {"cat", "drun,bad"},
@@ -176,7 +176,7 @@ class TraceWriter {
          {"pid", track.pid},
          {"tid", track.tid},
          {"args", {{"round", cause.round}, {"text", cause.text}}}});
-    add_flows("cause", track, cause.at, cause.run, cause.round, State::Stopping, cause.node);
+    add_flows("cause", track, cause.at, cause.run, cause.round, SpanState::Stopping, cause.node);
   }
 
   ordered_json facts() const {

@@ -30,9 +30,9 @@ Corrected corrected(const std::vector<ToldNode>& nodes) {
 
 // In milliseconds by the job's clock: the time of the first such event of a node.
 std::int64_t time_of(const Log& log, std::size_t agent, Kind kind) {
-  const auto found = std::find_if(log.entries.begin(), log.entries.end(), [&](const Entry& entry) {
-    return entry.agent == agent && entry.kind == kind;
-  });
+  const auto found = std::find_if(
+      log.entries.begin(), log.entries.end(),
+      [&](const LogEntry& entry) { return entry.agent == agent && entry.kind == kind; });
   return found == log.entries.end() ? -1 : (found->at_ns - kDay) / kMs;
 }
 

@@ -44,7 +44,7 @@ TEST(TimelineTest, ARestartedJobIsToldStateByState) {
   EXPECT_EQ(timeline.length, 1004 * test::kMs);
   EXPECT_EQ(timeline.ranks(), 2U);
   ASSERT_EQ(timeline.nodes.size(), 2U);
-  const Node& node0 = timeline.nodes[0];
+  const NodeRow& node0 = timeline.nodes[0];
   EXPECT_EQ(node0.name, "node0");
   EXPECT_EQ(node0.group_rank, 0);
   EXPECT_THAT(
@@ -261,7 +261,7 @@ TEST(TimelineTest, EventsThatContradictOneAnotherDoNoHarm) {
   node.tell(Kind::Outcome, 7).tell(Kind::AgentEnded, 8).begins(9, 1, 0);
   const Timeline timeline = timeline_of({node});
   EXPECT_LE(timeline.nodes[0].workers.size(), 10'100U);
-  for (const Worker& worker : timeline.nodes[0].workers)
+  for (const RankRow& worker : timeline.nodes[0].workers)
     for (const Span& span : worker.spans)
       EXPECT_LE(span.begin, span.end);
 }
