@@ -102,7 +102,6 @@ class Connection final : public EventSource, public Peer, public TurnQueue::Wait
   bool is_listed = false;    // among those to be flushed
   bool is_reported = false;  // the log says why it is dropped
   std::uint64_t number = 0;  // in the order in which they came
-  Time came_at{};
 
  private:
   static constexpr std::size_t kReadAhead = 4 * 1024;

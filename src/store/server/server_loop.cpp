@@ -11,7 +11,6 @@
 #include <algorithm>
 #include <cerrno>
 #include <chrono>
-#include <iterator>
 #include <optional>
 #include <span>
 #include <system_error>
@@ -37,10 +36,6 @@ constexpr int kMaxRoundsBehind = 64;
 // other bytes in one event.
 constexpr std::uint32_t kReadable = EPOLLIN | EPOLLPRI | EPOLLRDHUP;
 constexpr std::uint32_t kEnded = EPOLLRDHUP | EPOLLHUP | EPOLLERR;
-
-constexpr Milliseconds kTimeToSpeak{1'000};
-// That are passed over in search of strangers, at each connection.
-constexpr int kMostSilentClients = 64;
 
 // What the limit of descriptors leaves for connections.
 std::size_t room_for_connections(const Limits& limits) {
@@ -147,59 +142,31 @@ void ServerLoop::add_connection(FileDescriptor socket, Listener& listener) {
     refuse(connection->fd(), std::generic_category().message(errno));
     return connection->disconnect(now_);
   }
-  connection->number = ++last_number_;
-  last_came_at_ = now_;
-  silent_.emplace(last_number_, connection.get());
-  connection->came_at = now_;
-  if (context.tls != nullptr) unproven_.emplace(last_number_, connection.get());
+  connection->number = newcomers_.came(*connection, now_, context.tls != nullptr);
   connections_.push_back(std::move(connection));
   ++counters_.accepted;
   counters_.connections = connections_.size();
 }
 
-// Whoever has the token shows it at once: however many strangers come, one that is new stays until
-// as many have come after it as there is room for, which is long enough. Silent clients of the
-// workers' store owe nothing; of a few of them in front nobody is looked for behind them.
 bool ServerLoop::end_oldest_stranger(const Connection* asking) {
-  int left = kMostSilentClients;
-  for (auto next = unproven_.begin(); next != unproven_.end() && left > 0;) {
-    Connection& connection = *next->second;
-    if (connection.is_proven()) {
-      next = unproven_.erase(next);
-      continue;
-    }
-    ++next;
-    --left;
-    if (&connection == asking || connection.is_welcome()) continue;
-    connection.drop("it shows no token, and there is no room");
-    connection.is_reported = true;
-    ++counters_.dropped;
-    remove(connection);
-    return true;
-  }
-  return false;
+  Connection* const stranger = newcomers_.oldest_stranger(asking);
+  if (stranger != nullptr) make_go(*stranger, "it shows no token, and there is no room");
+  return stranger != nullptr;
 }
 
-// Whoever has something to say does so within a second. Of those who have not the newest goes: some
-// clients keep a silent connection, and were there first.
 bool ServerLoop::make_room() {
   say_full();
   if (end_oldest_stranger(nullptr)) return true;
-  if (now_ - last_came_at_ >= kTimeToSpeak) {
-    settled_ = last_number_;
-  } else if (now_ - counted_at_ >= kTimeToSpeak) {
-    settled_ = came_first_;
-    came_first_ = last_number_;
-    counted_at_ = now_;
-  }
-  const auto next = silent_.upper_bound(settled_);
-  if (next == silent_.begin()) return false;
-  Connection& newest = *std::prev(next)->second;
-  newest.drop("it says nothing, and there is no room");
-  newest.is_reported = true;
+  Connection* const silent = newcomers_.newest_silent(now_);
+  if (silent != nullptr) make_go(*silent, "it says nothing, and there is no room");
+  return silent != nullptr;
+}
+
+void ServerLoop::make_go(Connection& connection, const char* why) {
+  connection.drop(why);
+  connection.is_reported = true;
   ++counters_.dropped;
-  remove(newest);
-  return true;
+  remove(connection);
 }
 
 void ServerLoop::say_full() {
@@ -271,8 +238,7 @@ void ServerLoop::remove(Connection& connection) {
   watch(connection.fd(), connection, 0);
   connection.disconnect(now_);
   connection.leave_queue();
-  silent_.erase(connection.number);
-  unproven_.erase(connection.number);
+  newcomers_.left(connection.number);
   const std::size_t index = connection.index;
   std::swap(connections_[index], connections_.back());
   connections_[index]->index = index;
@@ -302,13 +268,11 @@ void ServerLoop::check_blocked() {
 }
 
 void ServerLoop::end_unwelcome() {
-  while (!unproven_.empty() && now_ - unproven_.begin()->second->came_at >= limits_.proof_time) {
-    Connection& connection = *unproven_.begin()->second;
-    unproven_.erase(unproven_.begin());
-    connection.end_proving();
-    if (connection.is_welcome()) continue;
-    connection.drop("it has shown no token in time");
-    remove(connection);
+  while (Connection* const connection = newcomers_.take_overdue(now_, limits_.proof_time)) {
+    connection->end_proving();
+    if (connection->is_welcome()) continue;
+    connection->drop("it has shown no token in time");
+    remove(*connection);
   }
 }
 
@@ -321,8 +285,8 @@ int ServerLoop::timeout_ms() const {
     next = std::min(next, *deadline);
   for (const auto& listener : listeners_)
     if (listener->paused_until) next = std::min(next, *listener->paused_until);
-  if (!unproven_.empty())
-    next = std::min<Time>(next, unproven_.begin()->second->came_at + limits_.proof_time);
+  if (const std::optional<Time> overdue = newcomers_.next_overdue(limits_.proof_time))
+    next = std::min(next, *overdue);
   next = std::min(next, next_snapshot_);
   if (ended_) next = std::min(next, ended_->next_check());
   if (const std::optional<Time> deadline = succession_.next_deadline())
@@ -366,7 +330,7 @@ void ServerLoop::handle(const epoll_event& event) {
       if ((event.events & ~std::uint32_t{EPOLLOUT}) != 0 && !connection.is_dead())
         unread = connection.receive(now_, (event.events & EPOLLPRI) != 0) ||
                  (event.events & kEnded) != 0;
-      if (was_silent && connection.has_said_something()) silent_.erase(connection.number);
+      if (was_silent && connection.has_said_something()) newcomers_.has_spoken(connection.number);
       return after_event(connection, unread);
     }
     case EventSource::Kind::Listener:

@@ -12,7 +12,6 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
-#include <map>
 #include <memory>
 #include <optional>
 #include <span>
@@ -28,6 +27,7 @@
 #include "store/server/connection.hpp"
 #include "store/server/drop_log.hpp"
 #include "store/server/event_source.hpp"
+#include "store/server/newcomers.hpp"
 #include "store/server/snapshot_writer.hpp"
 #include "store/server/turn_queue.hpp"
 #include "store/table/ended_groups.hpp"
@@ -93,6 +93,7 @@ class ServerLoop final : public ConnectionOwner {
   void refuse(int fd, const std::string& why);
   [[nodiscard]] bool make_room();
   bool end_oldest_stranger(const Connection* asking);
+  void make_go(Connection& connection, const char* why);
   void say_full();
   // `unread`: there may be more to read, now.
   void after_event(Connection& connection, bool unread = false);
@@ -134,14 +135,7 @@ class ServerLoop final : public ConnectionOwner {
   EventSource mailbox_source_{EventSource::Kind::Mailbox};
   std::vector<std::unique_ptr<Listener>> listeners_;
   std::vector<std::unique_ptr<Connection>> connections_;
-  std::map<std::uint64_t, Connection*> silent_;  // those that have said nothing, by number
-  // Those that came lately to a store with a token, likewise.
-  std::map<std::uint64_t, Connection*> unproven_;
-  std::uint64_t last_number_ = 0;  // of a connection
-  Time last_came_at_{};
-  std::uint64_t settled_ = 0;     // the last that came a second ago or earlier
-  std::uint64_t came_first_ = 0;  // the last one at
-  Time counted_at_{};             // this time
+  Newcomers<Connection> newcomers_;
   Time full_said_at_ = Time::min();
   std::vector<Connection*> listed_;                   // to be flushed
   TurnQueue waiting_sessions_;                        // connections that wait for their turn
