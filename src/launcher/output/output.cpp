@@ -11,7 +11,6 @@
 
 #include "base/file_worker.hpp"
 #include "launcher/output/output_route.hpp"
-#include "launcher/output/output_terminal.hpp"
 #include "launcher/output/output_thread.hpp"
 #include "launcher/output/tail.hpp"
 
@@ -107,7 +106,7 @@ FileDescriptor Output::open(const StreamLabel& label, bool error, StreamFiles fi
                                  {label.role, label.rank, label.local_rank, options_.host});
   stream->filter = std::move(files.filter);
   const int own = error ? options_.standard_error : options_.standard_output;
-  FileDescriptor other = open_source(*stream, own, options_.terminal && route.terminal);
+  FileDescriptor other = stream->open_source(own, options_.terminal && route.terminal);
   thread_->loop().watch(*stream);
   streams_.push_back(std::move(stream));
   return other;

@@ -42,7 +42,7 @@ FileDescriptor OutputRelay::connect(int node, bool error, bool terminal) {
   stream->rank = node;
   stream->is_error = error;
   stream->console = thread_.loop().console(error);
-  FileDescriptor end = open_source(*stream, error ? standard_error_ : standard_output_, terminal);
+  FileDescriptor end = stream->open_source(error ? standard_error_ : standard_output_, terminal);
   thread_.loop().watch(*stream);
   streams_.push_back(std::move(stream));
   return end;

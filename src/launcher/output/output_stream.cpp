@@ -1,10 +1,29 @@
 #include "launcher/output/output_stream.hpp"
 
+#include <fcntl.h>
+#include <unistd.h>
+
 #include <algorithm>
 #include <cstring>
 #include <utility>
 
+#include "base/pipe.hpp"
+#include "launcher/output/output_terminal.hpp"
+
 namespace drun::launcher {
+
+FileDescriptor Stream::open_source(int own, bool may_be_terminal) {
+  if (may_be_terminal && ::isatty(own) != 0) {
+    Terminal opened = open_terminal(own, columns_before());
+    terminal = true;
+    source = std::move(opened.master);
+    return std::move(opened.slave);
+  }
+  Pipe pipe = make_pipe("make a pipe for the output");
+  source = std::move(pipe.read);
+  ::fcntl(source.get(), F_SETFL, O_NONBLOCK);
+  return std::move(pipe.write);
+}
 
 std::string Stream::line_start() const {
   std::string text = stamped ? time_stamp(std::chrono::system_clock::now()) : std::string{};

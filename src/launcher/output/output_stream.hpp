@@ -65,6 +65,10 @@ struct Stream : LineScheduler::Slot {
   std::string bar;               // see bar_after(): of the open line
   Tail last;
 
+  // Makes the source and returns its other end: a pseudo-terminal if that is wanted and `own`,
+  // drun's stream behind it, is a terminal; else a pipe. Throws std::system_error.
+  [[nodiscard]] FileDescriptor open_source(int own, bool may_be_terminal);
+
   // Bytes can go to the console as they are, without being looked at line by line.
   [[nodiscard]] bool raw() const {
     return console != nullptr && folding == nullptr && filter == nullptr && prefix.empty() &&

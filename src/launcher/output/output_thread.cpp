@@ -1,17 +1,13 @@
 #include "launcher/output/output_thread.hpp"
 
-#include <fcntl.h>
 #include <poll.h>
-#include <unistd.h>
 
 #include <array>
 #include <system_error>
 #include <utility>
 
 #include "base/deadline.hpp"
-#include "base/pipe.hpp"
 #include "base/signal_block.hpp"
-#include "launcher/output/output_terminal.hpp"
 
 namespace drun::launcher {
 namespace {
@@ -31,19 +27,6 @@ std::unique_ptr<OutputCommand> message_command(std::string text) {
   command->kind = OutputCommand::Kind::Message;
   command->text = std::move(text);
   return command;
-}
-
-FileDescriptor open_source(Stream& stream, int own, bool may_be_terminal) {
-  if (may_be_terminal && ::isatty(own) != 0) {
-    Terminal terminal = open_terminal(own, stream.columns_before());
-    stream.terminal = true;
-    stream.source = std::move(terminal.master);
-    return std::move(terminal.slave);
-  }
-  Pipe pipe = make_pipe("make a pipe for the output");
-  stream.source = std::move(pipe.read);
-  ::fcntl(stream.source.get(), F_SETFL, O_NONBLOCK);
-  return std::move(pipe.write);
 }
 
 OutputThread::OutputThread(const OutputLoopOptions& options)

@@ -17,10 +17,6 @@ namespace drun::launcher {
 // drun's own words, as they are.
 [[nodiscard]] std::unique_ptr<OutputCommand> message_command(std::string text);
 
-// Gives `stream` a source to read and returns its other end: a pseudo-terminal if that is wanted
-// and `own`, drun's stream behind it, is a terminal; else a pipe. Throws std::system_error.
-[[nodiscard]] FileDescriptor open_source(Stream& stream, int own, bool may_be_terminal);
-
 // One thread uses it: the one that made it.
 class OutputThread {
  public:

@@ -1,5 +1,6 @@
 #include "launcher/process/guardian.hpp"
 
+#include <poll.h>
 #include <signal.h>
 #include <sys/eventfd.h>
 #include <sys/socket.h>
@@ -10,11 +11,14 @@
 #include <system_error>
 #include <utility>
 
+#include "base/pidfd.hpp"
+#include "base/poll_until.hpp"
 #include "base/random_bytes.hpp"
 #include "base/signal_block.hpp"
 #include "launcher/process/descendants.hpp"
 #include "launcher/process/detach.hpp"
 #include "launcher/process/guardian_impl.hpp"
+#include "launcher/process/guardian_loop.hpp"
 #include "launcher/process/guardian_watchdog.hpp"
 #include "launcher/process/kill_limit.hpp"
 #include "launcher/process/suspension.hpp"
@@ -54,6 +58,96 @@ struct SocketPair {
 };
 
 }  // namespace
+
+// ---- what goes to the guardian, and what comes from it ----
+
+void Guardian::Impl::await_hello() {
+  while (guardian_process == 0 && !guardian_gone) {
+    (void)await_ready(commands.fd(), POLLIN, kNoDeadline);
+    read_commands();
+  }
+}
+
+void Guardian::Impl::send(std::string message, std::vector<FileDescriptor> descriptors) {
+  if (guardian_gone) return;
+  commands.send(std::move(message), std::move(descriptors));
+  flush();
+}
+
+void Guardian::Impl::send_spawns() {
+  while (!spawns.empty() && unanswered < most_unanswered) {
+    ++unanswered;
+    Outgoing next = std::move(spawns.front());
+    spawns.pop_front();
+    send(std::move(next.message), std::move(next.descriptors));
+  }
+}
+
+// What was read outside receive() is there for it.
+void Guardian::Impl::wake_receiver() {
+  if (!received.empty() && !std::exchange(woken, true)) ::eventfd_write(wake.get(), 1);
+}
+
+void Guardian::Impl::cancel_spawns() {
+  for (const auto& each : std::exchange(spawns, {})) {
+    SpawnFailed failed;
+    failed.id = each.id;
+    failed.error = ECANCELED;
+    failed.attempted = kStartCancelled;
+    received.emplace_back(std::move(failed));
+  }
+}
+
+void Guardian::Impl::on_event(GuardianEvent event) {
+  const bool answer =
+      std::holds_alternative<Spawned>(event) || std::holds_alternative<SpawnFailed>(event);
+  if (answer && unanswered > 0) --unanswered;
+  // Whatever is not answered by then hangs: its descriptors are the guardian's loss.
+  if (std::holds_alternative<Stopped>(event)) unanswered = 0;
+  if (std::holds_alternative<Stopped>(event) && !given_up) stop_limit.clear();
+  received.push_back(std::move(event));
+}
+
+void Guardian::Impl::tell_watchdog(const std::string& message) const {
+  if (!watchdog_gone)
+    ::send(watchdog.get(), message.data(), message.size(), MSG_NOSIGNAL | MSG_DONTWAIT);
+}
+
+// A failed write needs no handling: the end of the stream will be read as well, and that is
+// handled.
+void Guardian::Impl::flush() {
+  const bool more = commands.flush() && commands.wants_write();
+  if (more == watches_write) return;
+  watches_write = more;
+  watch(EPOLL_CTL_MOD, commands.fd(), more ? EPOLLIN | EPOLLOUT : EPOLLIN);
+}
+
+void Guardian::Impl::read_commands() {
+  while (!guardian_gone) {
+    const auto result = commands.fill();
+    while (const auto frame = commands.next()) {
+      if (frame->type == wire::Type::Hello)
+        on_hello(wire::Reader(frame->payload).number<wire::HelloBody>().pid);
+      else if (auto event = wire::decode_event(frame->type, frame->payload))
+        on_event(std::move(*event));
+    }
+    if (result == Channel::Fill::Empty) return;
+    if (result != Channel::Fill::Closed) continue;
+    guardian_gone = true;
+    watch(EPOLL_CTL_DEL, commands.fd(), 0);
+    // Its watchdog has to say so. One that is stopped cannot, and one that hangs is not waited for.
+    if (!watchdog_gone) ::kill(watchdog_process, SIGCONT);
+    if (!given_up) stop_limit.set(kEndLimit);
+  }
+}
+
+// It has just spoken, so the number is its own; the descriptor keeps it so.
+void Guardian::Impl::on_hello(pid_t guardian) {
+  guardian_process = guardian;
+  guardian_pidfd = open_pidfd(guardian);
+}
+
+// ---- the calls ----
 
 Guardian::Guardian(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
 Guardian::Guardian(Guardian&& other) noexcept : impl_(std::move(other.impl_)) {}

@@ -1,3 +1,4 @@
+// Guardian::Impl: how its helpers are watched, and what is done when one ends or hangs.
 #include "launcher/process/guardian_impl.hpp"
 
 #include <poll.h>
@@ -13,7 +14,6 @@
 #include <optional>
 #include <system_error>
 
-#include "base/pidfd.hpp"
 #include "base/poll_until.hpp"
 #include "launcher/process/descendants.hpp"
 #include "launcher/process/guardian_loop.hpp"
@@ -32,10 +32,8 @@ std::optional<ExitStatus> wait_for(pid_t child) {
   return from_wait_status(status);
 }
 
-// Waits for ever if the limit is negative.
 bool await_readable(int fd, milliseconds limit) {
-  using std::chrono::steady_clock;
-  return await_ready(fd, POLLIN, limit.count() < 0 ? kNoDeadline : steady_clock::now() + limit);
+  return await_ready(fd, POLLIN, std::chrono::steady_clock::now() + limit);
 }
 
 }  // namespace
@@ -58,92 +56,6 @@ std::size_t spawn_window(const GuardianOptions& options) {
   }
   if (limit.rlim_cur <= kOwnDescriptors) return 1;
   return std::clamp<rlim_t>((limit.rlim_cur - kOwnDescriptors) / 4, 1, kMost);
-}
-
-void Guardian::Impl::await_hello() {
-  while (guardian_process == 0 && !guardian_gone) {
-    await_readable(commands.fd(), milliseconds(-1));
-    read_commands();
-  }
-}
-
-void Guardian::Impl::send(std::string message, std::vector<FileDescriptor> descriptors) {
-  if (guardian_gone) return;
-  commands.send(std::move(message), std::move(descriptors));
-  flush();
-}
-
-void Guardian::Impl::send_spawns() {
-  while (!spawns.empty() && unanswered < most_unanswered) {
-    ++unanswered;
-    Outgoing next = std::move(spawns.front());
-    spawns.pop_front();
-    send(std::move(next.message), std::move(next.descriptors));
-  }
-}
-
-// What was read outside receive() is there for it.
-void Guardian::Impl::wake_receiver() {
-  if (!received.empty() && !std::exchange(woken, true)) ::eventfd_write(wake.get(), 1);
-}
-
-void Guardian::Impl::cancel_spawns() {
-  for (const auto& each : std::exchange(spawns, {})) {
-    SpawnFailed failed;
-    failed.id = each.id;
-    failed.error = ECANCELED;
-    failed.attempted = kStartCancelled;
-    received.emplace_back(std::move(failed));
-  }
-}
-
-void Guardian::Impl::on_event(GuardianEvent event) {
-  const bool answer =
-      std::holds_alternative<Spawned>(event) || std::holds_alternative<SpawnFailed>(event);
-  if (answer && unanswered > 0) --unanswered;
-  // Whatever is not answered by then hangs: its descriptors are the guardian's loss.
-  if (std::holds_alternative<Stopped>(event)) unanswered = 0;
-  if (std::holds_alternative<Stopped>(event) && !given_up) stop_limit.clear();
-  received.push_back(std::move(event));
-}
-
-void Guardian::Impl::tell_watchdog(const std::string& message) const {
-  if (!watchdog_gone)
-    ::send(watchdog.get(), message.data(), message.size(), MSG_NOSIGNAL | MSG_DONTWAIT);
-}
-
-// A failed write needs no handling: the end of the stream will be read as well, and that is
-// handled.
-void Guardian::Impl::flush() {
-  const bool more = commands.flush() && commands.wants_write();
-  if (more == watches_write) return;
-  watches_write = more;
-  watch(EPOLL_CTL_MOD, commands.fd(), more ? EPOLLIN | EPOLLOUT : EPOLLIN);
-}
-
-void Guardian::Impl::read_commands() {
-  while (!guardian_gone) {
-    const auto result = commands.fill();
-    while (const auto frame = commands.next()) {
-      if (frame->type == wire::Type::Hello)
-        on_hello(wire::Reader(frame->payload).number<wire::HelloBody>().pid);
-      else if (auto event = wire::decode_event(frame->type, frame->payload))
-        on_event(std::move(*event));
-    }
-    if (result == Channel::Fill::Empty) return;
-    if (result != Channel::Fill::Closed) continue;
-    guardian_gone = true;
-    watch(EPOLL_CTL_DEL, commands.fd(), 0);
-    // Its watchdog has to say so. One that is stopped cannot, and one that hangs is not waited for.
-    if (!watchdog_gone) ::kill(watchdog_process, SIGCONT);
-    if (!given_up) stop_limit.set(kEndLimit);
-  }
-}
-
-// It has just spoken, so the number is its own; the descriptor keeps it so.
-void Guardian::Impl::on_hello(pid_t guardian) {
-  guardian_process = guardian;
-  guardian_pidfd = open_pidfd(guardian);
 }
 
 void Guardian::Impl::signal_guardian(int signal) const {
