@@ -99,7 +99,7 @@ Check check_program(const CtlOptions& options) {
 }
 
 facts::Sheet own_sheet(const CtlOptions& options) {
-  facts::Question question;
+  facts::FactsQuery question;
   question.interpreter = found_in_path(options, "python3");
   question.environment = options.environment;
   for (const std::string& word : options.words)

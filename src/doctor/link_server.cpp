@@ -27,14 +27,14 @@ constexpr std::size_t kMostConnections = 4'096;
 constexpr std::chrono::milliseconds kPause{100};
 
 // Of one node, which may have several.
-struct Connection {
+struct LinkClient {
   FileDescriptor socket;
   std::atomic<bool> over = false;
   std::thread thread;
 };
 
-void join_ended(std::list<Connection>& connections) {
-  connections.remove_if([](Connection& each) {
+void join_ended(std::list<LinkClient>& connections) {
+  connections.remove_if([](LinkClient& each) {
     if (each.over) each.thread.join();
     return each.over.load();
   });
@@ -126,7 +126,7 @@ LinkServer::~LinkServer() {
 }
 
 void LinkServer::accept_all() {
-  std::list<Connection> connections;
+  std::list<LinkClient> connections;
   while (true) {
     std::array<pollfd, 2> entries{{{listener_.get(), POLLIN, 0}, {stop_.get(), POLLIN, 0}}};
     if (poll_until(entries, kNoDeadline) < 0 || entries[1].revents != 0) break;
@@ -137,7 +137,7 @@ void LinkServer::accept_all() {
       continue;
     }
     if (connections.size() >= kMostConnections) continue;
-    Connection& added = connections.emplace_back();
+    LinkClient& added = connections.emplace_back();
     added.socket = std::move(socket);
     added.thread = std::thread([this, &added] {
       serve_link(added.socket.get(), stop_.get(), token_);
@@ -145,7 +145,7 @@ void LinkServer::accept_all() {
       added.over = true;
     });
   }
-  for (Connection& each : connections)
+  for (LinkClient& each : connections)
     each.thread.join();
 }
 

@@ -43,7 +43,7 @@ std::vector<Result<FileDescriptor>> connect_links(const std::vector<Endpoint>& p
   return links;
 }
 
-Result<Exchange> exchange_bytes(int socket, std::string_view token) {
+Result<LinkTiming> exchange_bytes(int socket, std::string_view token) {
   const int on = 1;
   (void)::setsockopt(socket, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
   const auto deadline = Clock::now() + kAnswerLimit;
@@ -51,7 +51,7 @@ Result<Exchange> exchange_bytes(int socket, std::string_view token) {
     return sent.error();
   std::vector<std::int64_t> times;
   std::int64_t fastest = 0;
-  Exchange result;
+  LinkTiming result;
   for (int i = 0; i < kExchanges; ++i) {
     const std::int64_t wall = wall_clock_us();
     const auto start = Clock::now();

@@ -19,12 +19,12 @@ namespace drun::doctor {
 [[nodiscard]] std::vector<Result<FileDescriptor>> connect_links(
     const std::vector<Endpoint>& places, std::chrono::steady_clock::time_point deadline);
 
-struct Exchange {
+struct LinkTiming {
   std::int64_t latency_us = 0;  // of one answer, the median
   std::int64_t clock_us = 0;    // how far this clock is ahead of the other, by the fastest answer
 };
 // Over a new connection to a LinkServer.
-[[nodiscard]] Result<Exchange> exchange_bytes(int socket, std::string_view token);
+[[nodiscard]] Result<LinkTiming> exchange_bytes(int socket, std::string_view token);
 
 // Megabits a second, of a short stream over a new connection.
 [[nodiscard]] Result<std::int64_t> stream_bytes(int socket, std::string_view token);

@@ -227,8 +227,8 @@ const std::string& EtcdKeyValue::local_address() const {
   return impl_->ends().local.host;
 }
 
-std::optional<Farewell> EtcdKeyValue::farewell() const {
-  Farewell farewell;
+std::optional<EtcdFarewell> EtcdKeyValue::farewell() const {
+  EtcdFarewell farewell;
   farewell.bytes = impl_->fsm().farewell();
   const auto address = store::literal_addresses(impl_->ends().remote);
   if (farewell.bytes.empty() || address.empty()) return std::nullopt;

@@ -16,7 +16,7 @@ namespace drun::etcd {
 
 // What ends a session in its owner's stead: any process of this machine may connect to `address` (a
 // sockaddr, as bytes), send `bytes` and close its side.
-struct Farewell {
+struct EtcdFarewell {
   std::string address;
   std::string bytes;
 };
@@ -40,7 +40,7 @@ class EtcdKeyValue : public rendezvous::KeyValue {
   // The numeric address of this end of the last connection; empty before Link::Up.
   [[nodiscard]] const std::string& local_address() const;
   // Of the present session; nullopt: there is none, or the cluster speaks TLS alone.
-  [[nodiscard]] std::optional<Farewell> farewell() const;
+  [[nodiscard]] std::optional<EtcdFarewell> farewell() const;
   // Why the last attempt failed; empty when connected.
   [[nodiscard]] const std::string& last_error() const;
 

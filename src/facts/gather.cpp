@@ -48,7 +48,7 @@ void put(Sheet& sheet, std::string_view key, std::string value) {
   if (!value.empty()) sheet.emplace(key, std::move(value));
 }
 
-std::string digest(const Question& question, std::string_view name, std::string_view value) {
+std::string digest(const FactsQuery& question, std::string_view name, std::string_view value) {
   std::string text = question.salt;
   text += '\0';
   text += name;
@@ -63,7 +63,7 @@ std::string digest(const Question& question, std::string_view name, std::string_
   return result;
 }
 
-void gather_system(const Question& question, Sheet& sheet) {
+void gather_system(const FactsQuery& question, Sheet& sheet) {
   utsname system{};
   if (::uname(&system) == 0) put(sheet, "kernel", system.release);
   put(sheet, "glibc", ::gnu_get_libc_version());
@@ -101,7 +101,7 @@ std::optional<std::uint64_t> memory_limit(const std::string& root) {
   return lowest;
 }
 
-void gather_room(const Question& question, Sheet& sheet) {
+void gather_room(const FactsQuery& question, Sheet& sheet) {
   const std::string& root = question.root;
   about_to("look at /dev/shm");
   struct statvfs shm {};
@@ -126,7 +126,7 @@ void gather_room(const Question& question, Sheet& sheet) {
   }
 }
 
-void gather_limits(const Question& question, Sheet& sheet) {
+void gather_limits(const FactsQuery& question, Sheet& sheet) {
   const auto limit = [](__rlimit_resource_t resource) {
     rlimit result{};
     return ::getrlimit(resource, &result) == 0 ? result.rlim_cur : RLIM_INFINITY;
@@ -172,7 +172,7 @@ std::string nvidia_driver(const std::string& root) {
   return "";
 }
 
-void gather_devices(const Question& question, Sheet& sheet) {
+void gather_devices(const FactsQuery& question, Sheet& sheet) {
   about_to("look at the GPUs");
   put(sheet, "gpus", nvidia_gpus(question.root));
   std::string driver = nvidia_driver(question.root);
@@ -189,7 +189,7 @@ std::string interface_with(const std::string& address) {
 }
 
 // The node that others meet at is known by the name that they meet at.
-std::string own_address(const Question& question) {
+std::string own_address(const FactsQuery& question) {
   const bool is_name = numeric_addresses(question.address).empty();
   for (const std::string& address :
        is_name ? question.look_up(question.address) : std::vector{question.address})
@@ -197,7 +197,7 @@ std::string own_address(const Question& question) {
   return "";
 }
 
-void gather_network(const Question& question, Sheet& sheet) {
+void gather_network(const FactsQuery& question, Sheet& sheet) {
   if (question.address.empty()) return;
   const std::string address = own_address(question);
   if (const int mtu = mtu_at(address); mtu > 0) put(sheet, "mtu", std::to_string(mtu));
@@ -208,7 +208,7 @@ void gather_network(const Question& question, Sheet& sheet) {
   if (speed && *speed > 0) put(sheet, "speed", std::to_string(*speed) + " Mbit/s");
 }
 
-void gather_variables(const Question& question, Sheet& sheet) {
+void gather_variables(const FactsQuery& question, Sheet& sheet) {
   for (const std::string& entry : question.environment) {
     std::string_view value = entry;
     const std::string_view name = take_until(value, '=');
@@ -231,7 +231,7 @@ std::string contents(const std::string& path) {
   return file ? std::to_string(size) + " " + text : "";
 }
 
-void gather_program(const Question& question, Sheet& sheet) {
+void gather_program(const FactsQuery& question, Sheet& sheet) {
   std::string all;
   for (const std::string& path : question.files) {
     about_to("read " + path);
@@ -255,7 +255,7 @@ int mtu_at(const std::string& address) {
   return request.ifr_mtu;
 }
 
-Sheet gather(const Question& question) {
+Sheet gather(const FactsQuery& question) {
   Sheet sheet;
   gather_system(question, sheet);
   gather_room(question, sheet);

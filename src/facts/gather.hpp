@@ -15,7 +15,7 @@
 
 namespace drun::facts {
 
-struct Question {
+struct FactsQuery {
   std::string root;  // in front of the paths under /proc, /sys, /dev and /etc: "" for this machine
   std::string interpreter;               // the Python that runs the program; empty: none is known
   std::vector<std::string> files;        // that make up the program
@@ -27,7 +27,7 @@ struct Question {
   std::function<std::vector<std::string>(const std::string& name)> look_up = drun::look_up;
 };
 
-[[nodiscard]] Sheet gather(const Question& question);
+[[nodiscard]] Sheet gather(const FactsQuery& question);
 
 // Of the interface with this address; 0: not known. No file is asked.
 [[nodiscard]] int mtu_at(const std::string& address);
@@ -35,6 +35,6 @@ struct Question {
 // ---- parts of it ----
 
 // torch, CUDA and NCCL where this Python (or, if it is empty, any program) would find them.
-void gather_python(const Question& question, Sheet& sheet);
+void gather_python(const FactsQuery& question, Sheet& sheet);
 
 }  // namespace drun::facts

@@ -38,7 +38,7 @@ std::string python_version(const fs::path& interpreter) {
 }
 
 // Where this Python looks for packages, the first place first.
-std::vector<fs::path> package_folders(const Question& question, const std::string& version) {
+std::vector<fs::path> package_folders(const FactsQuery& question, const std::string& version) {
   std::vector<fs::path> folders;
   const std::string paths = environment_variable(question.environment, "PYTHONPATH").value_or("");
   std::string_view rest = paths;
@@ -94,7 +94,7 @@ std::string nccl_package(const fs::path& folder) {
 }
 
 // "2.21.5" of a library "libnccl.so.2 -> libnccl.so.2.21.5".
-std::string nccl_library(const Question& question) {
+std::string nccl_library(const FactsQuery& question) {
   std::vector<fs::path> folders;
   const std::string paths =
       environment_variable(question.environment, "LD_LIBRARY_PATH").value_or("");
@@ -115,7 +115,7 @@ std::string nccl_library(const Question& question) {
 }
 
 // "12.4" of /usr/local/cuda -> cuda-12.4.
-std::string cuda_folder(const Question& question) {
+std::string cuda_folder(const FactsQuery& question) {
   const auto home = environment_variable(question.environment, "CUDA_HOME");
   std::error_code error;
   const std::string name =
@@ -125,7 +125,7 @@ std::string cuda_folder(const Question& question) {
 
 }  // namespace
 
-void gather_python(const Question& question, Sheet& sheet) {
+void gather_python(const FactsQuery& question, Sheet& sheet) {
   const auto put = [&sheet](std::string_view key, const std::string& value) {
     if (!value.empty()) sheet.emplace(key, value);
   };

@@ -8,9 +8,9 @@
 
 namespace drun::rendezvous {
 
-Found find_keys(const Keys& keys, const std::vector<Change>& entries,
-                std::vector<std::string>& problems) {
-  Found found;
+FoundKeys find_keys(const Keys& keys, const std::vector<Change>& entries,
+                    std::vector<std::string>& problems) {
+  FoundKeys found;
   const auto starts = [](std::string_view key, const std::string& prefix) {
     return key.substr(0, prefix.size()) == prefix;
   };

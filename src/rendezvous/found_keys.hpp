@@ -13,7 +13,7 @@
 
 namespace drun::rendezvous {
 
-struct Found {
+struct FoundKeys {
   std::optional<JobDocument> job;
   std::optional<RoundDocument> round;
   bool outcome = false;
@@ -31,7 +31,7 @@ struct Found {
 };
 
 // `problems`: a line for each document that could not be read and is no member's.
-[[nodiscard]] Found find_keys(const Keys& keys, const std::vector<Change>& entries,
-                              std::vector<std::string>& problems);
+[[nodiscard]] FoundKeys find_keys(const Keys& keys, const std::vector<Change>& entries,
+                                  std::vector<std::string>& problems);
 
 }  // namespace drun::rendezvous

@@ -15,7 +15,8 @@ namespace {
 
 // Of a member that is known, a document that makes no sense changes nothing: the last one that did
 // counts.
-void overlook_nonsense(Found& found, const State& previous, std::vector<std::string>& problems) {
+void overlook_nonsense(FoundKeys& found, const State& previous,
+                       std::vector<std::string>& problems) {
   for (auto& member : found.members) {
     if (member.problem.empty()) member.problem = impossible(previous.round, member.document);
     const auto known = previous.members.find(member.ticket);
@@ -27,7 +28,7 @@ void overlook_nonsense(Found& found, const State& previous, std::vector<std::str
 }
 
 // The round that the members themselves know of: the highest that one holds, has left or has seen.
-RoundDocument round_of_members(Found& found, const RoundDocument& seen) {
+RoundDocument round_of_members(FoundKeys& found, const RoundDocument& seen) {
   RoundDocument round = seen;
   round.phase = is_alive(seen.phase) ? seen.phase : Phase::Gathering;
   if (found.round) {
@@ -76,7 +77,7 @@ std::tuple<int, int> progress(const RoundDocument& round) {
 
 // The store was emptied since this agent led, and has a round that others began with the same
 // number.
-bool is_of_others(const Found& found, const State& previous) {
+bool is_of_others(const FoundKeys& found, const State& previous) {
   if (!found.round || found.round->number != previous.round.number) return false;
   const auto runs = [&](const auto& place) {
     return place.second.go && place.second.assignment.round == found.round->number;
@@ -88,7 +89,7 @@ bool is_of_others(const Found& found, const State& previous) {
          });
 }
 
-void find_round(State& state, Found& found, const RoundDocument& seen) {
+void find_round(State& state, FoundKeys& found, const RoundDocument& seen) {
   const RoundDocument known = round_of_members(found, seen);
   const bool in_time = found.round && found.round->version == kProtocolVersion &&
                        found.round->number >= known.number;
@@ -111,7 +112,7 @@ void find_round(State& state, Found& found, const RoundDocument& seen) {
 
 // A node that was given a place in an earlier round counts as having workers until it says that it
 // has left that round, even if it has not said yet that it began.
-void find_claims(Found& found, const State& state) {
+void find_claims(FoundKeys& found, const State& state) {
   for (auto& [ticket, d, problem] : found.members) {
     const auto place = found.assignments.find(ticket);
     if (place == found.assignments.end() || !place->second.go) continue;
@@ -122,7 +123,7 @@ void find_claims(Found& found, const State& state) {
   }
 }
 
-void find_places(State& state, const Found& found) {
+void find_places(State& state, const FoundKeys& found) {
   for (const auto& [ticket, document] : found.assignments)
     state.assignment_keys.insert(ticket);
   for (const auto& ticket : found.unreadable_assignments)
@@ -163,9 +164,9 @@ void recall_places(State& state, const State& previous) {
 }
 
 // In the order in which they came, as far as known; those of the round keep their asked-for ranks.
-void find_members(State& state, const Config& config, Found& found, const State* previous,
+void find_members(State& state, const Config& config, FoundKeys& found, const State* previous,
                   Time now) {
-  const auto order = [&](const Found::FoundMember& member) {
+  const auto order = [&](const FoundKeys::FoundMember& member) {
     const auto slot = state.slots.find(member.ticket);
     const bool has_place = slot != state.slots.end();
     std::uint64_t arrival = 0;
@@ -201,7 +202,7 @@ bool goes(const State& state, const Member& member) {
 
 // A round ran of which only its members tell; or the one that runs gives way to what this agent
 // knows, and may be another than the one that had its number here.
-bool has_forgotten_round(const State& state, const Found& found, const State* previous,
+bool has_forgotten_round(const State& state, const FoundKeys& found, const State* previous,
                          const RoundDocument& seen) {
   if (state.round.phase != Phase::Gathering) return false;
   if (found.round && is_alive(found.round->phase) && !state.round_written) return true;
@@ -242,7 +243,7 @@ State restore(const Config& config, std::int64_t epoch, const std::vector<Change
               std::optional<Time> others_until, Time now, std::vector<std::string>& problems,
               const Succession& succession) {
   State state{Keys(config.run_id)};
-  Found found = find_keys(state.keys, entries, problems);
+  FoundKeys found = find_keys(state.keys, entries, problems);
   if (previous != nullptr) overlook_nonsense(found, *previous, problems);
   state.epoch = epoch;
   state.succession = succession;

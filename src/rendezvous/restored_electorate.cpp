@@ -14,7 +14,7 @@ struct Latest {
   std::string store_host;
 };
 
-std::vector<Latest> all_latest(const State& state, const Found& found, const State* previous,
+std::vector<Latest> all_latest(const State& state, const FoundKeys& found, const State* previous,
                                const RoundDocument& seen) {
   std::vector<Latest> all;
   const auto add = [&](const RoundDocument& round) {
@@ -56,7 +56,7 @@ void choose_latest(State& state, const std::vector<Latest>& all) {
 
 }  // namespace
 
-void find_latest(State& state, const Found& found, const State* previous,
+void find_latest(State& state, const FoundKeys& found, const State* previous,
                  const RoundDocument& seen) {
   choose_latest(state, all_latest(state, found, previous, seen));
   if (!state.succession.is_later()) return;

@@ -8,7 +8,7 @@ namespace drun::rendezvous {
 
 // Finds whose majority counts, as far as anybody knows, and which of those nodes have not been
 // heard of. Only a later store can know less than its own round document says.
-void find_latest(State& state, const Found& found, const State* previous,
+void find_latest(State& state, const FoundKeys& found, const State* previous,
                  const RoundDocument& seen);
 
 // Waits for those: they may have workers that an earlier store let run.

@@ -22,7 +22,7 @@ OwnFacts::OwnFacts(asio::io_context& io, const Options& options,
 void OwnFacts::gather(const NodeIdentity& node) {
   if (desk_ != nullptr || !compares_facts(options_)) return;
   desk_ = std::make_unique<FileDesk>(io_, [] {});
-  facts::Question question;
+  facts::FactsQuery question;
   question.environment = options_.inherited;
   question.address = node.address;
   question.salt = options_.run_id;

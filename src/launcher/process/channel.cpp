@@ -137,13 +137,13 @@ Channel::Fill Channel::fill() {
   return Fill::More;
 }
 
-std::optional<Frame> Channel::next() {
+std::optional<GuardianFrame> Channel::next() {
   const std::size_t size = input_end_ - input_begin_;
   wire::Header header;
   if (size < sizeof header) return std::nullopt;
   std::memcpy(&header, input_.get() + input_begin_, sizeof header);
   if (size < sizeof header + header.length) return std::nullopt;
-  Frame frame;
+  GuardianFrame frame;
   frame.type = header.type;
   frame.payload = std::string_view(input_.get() + input_begin_ + sizeof header, header.length);
   input_begin_ += sizeof header + header.length;

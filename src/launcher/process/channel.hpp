@@ -16,7 +16,7 @@
 
 namespace drun::process {
 
-struct Frame {
+struct GuardianFrame {
   wire::Type type = wire::Type::Hello;
   std::string_view payload;  // until the next call of fill() or next()
   std::vector<FileDescriptor> descriptors;
@@ -43,7 +43,7 @@ class Channel {
   // out after each call holds few descriptors. Closed: the other end is gone.
   Fill fill();
   // The next complete message.
-  std::optional<Frame> next();
+  std::optional<GuardianFrame> next();
 
  private:
   void make_room();

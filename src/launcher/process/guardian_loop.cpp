@@ -73,7 +73,7 @@ void GuardianLoop::run() {
     };
     ::poll(entries, 4, poll_timeout());
     if ((entries[0].revents & (POLLIN | POLLHUP | POLLERR)) != 0 &&
-        !read_agent([this](Frame frame) { handle(std::move(frame)); }))
+        !read_agent([this](GuardianFrame frame) { handle(std::move(frame)); }))
       return;
     if ((entries[2].revents & POLLIN) != 0) take_started();
     if ((entries[1].revents & POLLIN) != 0) reap();
@@ -112,15 +112,15 @@ bool GuardianLoop::read_agent(Take take) {
 // The agent is gone, and nothing can be told to it. What it said before that may not have been read
 // yet: an agent may be killed before this process is ready. No worker is started any more.
 void GuardianLoop::hear_last_words() {
-  (void)read_agent([this](const Frame& frame) { hear(frame); });
+  (void)read_agent([this](const GuardianFrame& frame) { hear(frame); });
 }
 
-void GuardianLoop::hear(const Frame& frame) {
+void GuardianLoop::hear(const GuardianFrame& frame) {
   if (frame.type == wire::Type::End) ended_in_order_ = true;
   will_.take(frame.type, frame.payload);
 }
 
-void GuardianLoop::handle(Frame frame) {
+void GuardianLoop::handle(GuardianFrame frame) {
   wire::Reader reader(frame.payload);
   switch (frame.type) {
     case wire::Type::Spawn:

@@ -93,12 +93,13 @@ class GuardianLoop {
   template <typename Take>
   [[nodiscard]] bool read_agent(Take take);
   void hear_last_words();
-  void hear(const Frame& frame);
-  void handle(Frame frame);
+  void hear(const GuardianFrame& frame);
+  void handle(GuardianFrame frame);
   void handle_environment(std::string_view payload);
-  void handle_spawn(Frame frame);
+  void handle_spawn(GuardianFrame frame);
   // Nothing if it cannot be started; the agent is told.
-  [[nodiscard]] std::optional<SpawnPlan> plan(Starting& starting, const Frame& frame, WorkerId& id);
+  [[nodiscard]] std::optional<SpawnPlan> plan(Starting& starting, const GuardianFrame& frame,
+                                              WorkerId& id);
   void fail(WorkerId id, int error, std::string attempted);
   // As fail(), for a function that was to return something.
   std::nullopt_t refuse(WorkerId id, int error, std::string attempted);
@@ -148,7 +149,7 @@ class GuardianLoop {
   std::optional<StopUnderWay> stop_;
   LastWill will_;
   bool ended_in_order_ = false;
-  Lease lease_;
+  RunLease lease_;
   TimerFd lease_timer_{CLOCK_BOOTTIME};
 };
 

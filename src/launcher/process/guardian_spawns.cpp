@@ -41,7 +41,7 @@ void GuardianLoop::handle_environment(std::string_view payload) {
     shared_environment_->variables.push_back(at);
 }
 
-void GuardianLoop::handle_spawn(Frame frame) {
+void GuardianLoop::handle_spawn(GuardianFrame frame) {
   Starting starting;
   WorkerId id = 0;
   auto made = plan(starting, frame, id);
@@ -53,7 +53,8 @@ void GuardianLoop::handle_spawn(Frame frame) {
   spawners_.spawn(id, std::move(*made));
 }
 
-std::optional<SpawnPlan> GuardianLoop::plan(Starting& starting, const Frame& frame, WorkerId& id) {
+std::optional<SpawnPlan> GuardianLoop::plan(Starting& starting, const GuardianFrame& frame,
+                                            WorkerId& id) {
   // On the heap, so that its bytes stay where they are when `starting` moves.
   starting.payload = std::make_unique<std::string>(frame.payload);
   starting.environment = shared_environment_;

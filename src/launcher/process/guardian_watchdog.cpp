@@ -51,7 +51,7 @@ struct Watch {
   Excuse excuse;  // the guardian's
   // What the agent has ordered.
   LastWill will;
-  Lease lease{kGuardianLate};
+  RunLease lease{kGuardianLate};
   milliseconds lease_length{};
   std::optional<BootTime> due;  // when the timer wakes it
   bool was_late = false;        // since the lease was renewed

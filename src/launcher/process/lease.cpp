@@ -20,14 +20,14 @@ BootTime boot_now() {
   return std::chrono::seconds(now.tv_sec) + nanoseconds(now.tv_nsec);
 }
 
-bool Lease::renew(BootTime end, BootTime now) {
+bool RunLease::renew(BootTime end, BootTime now) {
   end_ = end_ ? std::max(*end_, end) : end;
   if (workers_ != Workers::Wait || over(now)) return false;
   workers_ = Workers::Run;
   return true;
 }
 
-bool Lease::resume(BootTime now) {
+bool RunLease::resume(BootTime now) {
   workers_ = over(now) ? Workers::Wait : Workers::Run;
   return workers_ == Workers::Run;
 }

@@ -12,10 +12,10 @@ using BootTime = std::chrono::nanoseconds;
 [[nodiscard]] BootTime boot_now();
 
 // Pure. Without an end until it is renewed for the first time.
-class Lease {
+class RunLease {
  public:
   // `late`: it counts as broken so long after its end.
-  explicit Lease(std::chrono::milliseconds late = {}) : late_(late) {}
+  explicit RunLease(std::chrono::milliseconds late = {}) : late_(late) {}
 
   // Never shortens it. True if workers that waited for it may go on now.
   bool renew(BootTime end, BootTime now);

@@ -35,7 +35,7 @@ TEST(GatherTest, ReadsTheDriversFolder) {
               "Model: \t\t NVIDIA H100 80GB HBM3\nIRQ: 1\n");
   files.write("/proc/driver/nvidia/gpus/0000:02:00.0/information",
               "Model: \t\t NVIDIA H100 80GB HBM3\nIRQ: 2\n");
-  Question question;
+  FactsQuery question;
   question.root = files.root();
   const Sheet sheet = gather(question);
   EXPECT_EQ(sheet.at("driver"), "550.54.15");
@@ -49,7 +49,7 @@ TEST(GatherTest, ReadsTheLimitOfTheCgroupAndThoseAboveIt) {
   files.write("/proc/meminfo", "MemFree: 1 kB\nMemTotal:       67108864 kB\n");
   files.write("/sys/fs/cgroup/a/b/memory.max", "max\n");
   files.write("/sys/fs/cgroup/a/memory.max", "34359738368\n");
-  Question question;
+  FactsQuery question;
   question.root = files.root();
   EXPECT_EQ(gather(question).at("memory"), "32 GiB");
   files.remove("/sys/fs/cgroup/a");
@@ -66,7 +66,7 @@ TEST(GatherTest, FindsVersionsByFile) {
               "from typing import Optional\n__all__ = ['__version__']\n"
               "__version__ = '2.4.0+cu121'\ndebug = False\ncuda: Optional[str] = '12.1'\n");
   files.write(packages + "/nvidia_nccl_cu12-2.20.5.dist-info/METADATA", "");
-  Question question;
+  FactsQuery question;
   question.root = files.root();
   question.interpreter = files.root() + "/venv/bin/python";
   const Sheet sheet = gather(question);
@@ -81,7 +81,7 @@ TEST(GatherTest, PythonPathComesBeforeThePackagesOfTheInterpreter) {
   files.write("/usr/bin/python3.11", "");
   files.write("/usr/lib/python3/dist-packages/torch/version.py", "__version__ = '1.13.1'\n");
   files.write("/mine/torch/version.py", "__version__ = \"2.8.0\"\n");
-  Question question;
+  FactsQuery question;
   question.root = files.root();
   question.interpreter = files.root() + "/usr/bin/python3.11";
   EXPECT_EQ(gather(question).at("torch"), "1.13.1");
@@ -96,7 +96,7 @@ TEST(GatherTest, FindsLibrariesByTheNamesThatLinksLeadTo) {
              "/usr/lib/x86_64-linux-gnu/libnccl.so.2.21.5");
   files.write("/usr/local/cuda-12.4/version.json", "{}");
   files.link("/usr/local/cuda", "/usr/local/cuda-12.4");
-  Question question;
+  FactsQuery question;
   question.root = files.root();
   const Sheet sheet = gather(question);
   EXPECT_EQ(sheet.at("nccl"), "2.21.5");
@@ -106,7 +106,7 @@ TEST(GatherTest, FindsLibrariesByTheNamesThatLinksLeadTo) {
 TEST(GatherTest, NoValueOfAVariableAndNoWordOfTheProgramIsInTheSheet) {
   FileTree files;
   files.write("/train.py", "password = 'hunter2'\n");
-  Question question;
+  FactsQuery question;
   question.files = {files.root() + "/train.py"};
   question.environment = {"NCCL_DEBUG=hunter2", "SECRET=hunter2", "CUDA_VISIBLE_DEVICES=3"};
   question.salt = "job";
@@ -127,7 +127,7 @@ TEST(GatherTest, TellsProgramsApartByTheirLastByte) {
   files.write("/b", body + "2");
   files.write("/c", body + "1");
   const auto digest = [&](const std::string& name) {
-    Question question;
+    FactsQuery question;
     question.files = {files.root() + name};
     return gather(question).at("program");
   };
@@ -136,20 +136,20 @@ TEST(GatherTest, TellsProgramsApartByTheirLastByte) {
 }
 
 TEST(GatherTest, AProgramThatIsNotThereHasNoDigest) {
-  Question question;
+  FactsQuery question;
   question.files = {"/nonexistent/train.py", "/tmp"};
   EXPECT_FALSE(gather(question).contains("program"));
 }
 
 TEST(GatherTest, TakesTheWorkersLimitOfOpenFiles) {
-  Question question;
+  FactsQuery question;
   question.open_files = rlimit{1234, 5000};
   EXPECT_EQ(gather(question).at("nofile"), "1234");
 }
 
 // The node that others meet at by a name is known by that name.
 TEST(GatherTest, ItsNetworkIsFoundByANameToo) {
-  Question question;
+  FactsQuery question;
   question.address = "node0.cluster";
   question.look_up = [](const std::string&) { return std::vector<std::string>{}; };
   EXPECT_FALSE(gather(question).contains("mtu"));

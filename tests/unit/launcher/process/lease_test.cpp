@@ -9,14 +9,14 @@ using namespace std::chrono_literals;
 using Steady = std::chrono::steady_clock::time_point;
 
 TEST(LeaseTest, HasNoEndBeforeItIsRenewed) {
-  const Lease lease;
+  const RunLease lease;
   EXPECT_FALSE(lease.over(1000h));
   EXPECT_FALSE(lease.broken(1000h));
   EXPECT_FALSE(lease.next_deadline());
 }
 
 TEST(LeaseTest, IsOverAtItsEndAndBrokenLater) {
-  Lease lease(700ms);
+  RunLease lease(700ms);
   EXPECT_FALSE(lease.renew(10s, 2s));
   EXPECT_EQ(lease.next_deadline(), BootTime(10'700ms));
   EXPECT_FALSE(lease.over(10s - 1ns));
@@ -26,7 +26,7 @@ TEST(LeaseTest, IsOverAtItsEndAndBrokenLater) {
 }
 
 TEST(LeaseTest, IsNeverShortened) {
-  Lease lease;
+  RunLease lease;
   (void)lease.renew(10s, 2s);
   (void)lease.renew(9s, 3s);
   EXPECT_FALSE(lease.over(10s - 1ns));
@@ -35,7 +35,7 @@ TEST(LeaseTest, IsNeverShortened) {
 }
 
 TEST(LeaseTest, SuspendedWorkersBreakNothing) {
-  Lease lease;
+  RunLease lease;
   (void)lease.renew(10s, 2s);
   lease.suspend();
   EXPECT_FALSE(lease.broken(20s));
@@ -48,7 +48,7 @@ TEST(LeaseTest, SuspendedWorkersBreakNothing) {
 }
 
 TEST(LeaseTest, WorkersResumedInTimeGoOnAtOnce) {
-  Lease lease;
+  RunLease lease;
   (void)lease.renew(10s, 2s);
   lease.suspend();
   EXPECT_TRUE(lease.resume(9s));
