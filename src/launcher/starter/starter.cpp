@@ -33,6 +33,8 @@ constexpr std::chrono::seconds kGraceBeside{10};
 // Between tries of a host that the job runs without.
 constexpr std::chrono::seconds kFirstPause{2};
 constexpr std::chrono::seconds kLongestPause{60};
+// Others may fail for the same reason: one line tells of all.
+constexpr milliseconds kFoldFor{300};
 constexpr std::size_t kMostNamed = 8;
 constexpr std::size_t kLongestFailure = 1000;  // bytes of what a host says of itself
 
@@ -52,6 +54,7 @@ Starter::Starter(const Options& options, OutputRelay& relay)
       signals_(io_, signals_of_starter(options)),
       answer_limit_(io_),
       hurry_limit_(io_),
+      fold_limit_(io_),
       roll_(plan_.hosts.size(), options.min_nodes),
       shutdown_(io_,
                 {[](milliseconds) {}, [this] { return outputs_.progress(); },
@@ -167,9 +170,25 @@ void Starter::on_hello(std::size_t host, const std::string& payload) {
 void Starter::fail(std::size_t host, const std::string& why) {
   if (roll_.is_gone(host) || roll_.over()) return;
   Remote& remote = *remotes_[host];
-  if (std::exchange(remote.failure, why) != why) log::error("{}: {}", remote.name, why);
+  if (std::exchange(remote.failure, why) != why) {
+    if (!failed_.any()) say_failures_soon();
+    failed_.add(remote.name, why);
+  }
   take(roll_.on_failed(host));
   try_again_later(host);
+}
+
+void Starter::say_failures_soon() {
+  fold_limit_.expires_after(kFoldFor);
+  fold_limit_.async_wait([this](asio::error_code cancelled) {
+    if (!cancelled) say_failures();
+  });
+}
+
+// Before what follows from them.
+void Starter::say_failures() {
+  for (const std::string& line : failed_.take(kMostNamed))
+    log::error("{}", line);
 }
 
 // While the job runs without it.
@@ -207,6 +226,7 @@ void Starter::take(Step step) {
       hurry(kOutlastFor);
       break;
     case Step::StopOthers:
+      say_failures();
       log::error("stopping the job: too few hosts are left");
       stop_agents(SIGTERM);
       break;
@@ -236,6 +256,7 @@ void Starter::drop_token_that_one_cannot_use() {
 
 void Starter::begin() {
   answer_limit_.cancel();
+  say_failures();
   drop_token_that_one_cannot_use();
   nothing_started_.clear();
   std::vector<std::string_view> names;
@@ -266,6 +287,7 @@ void Starter::order(std::size_t host) {
 
 void Starter::give_up() {
   answer_limit_.cancel();
+  say_failures();
   if (shutdown_.signal() == 0) {
     nothing_started_ =
         "nothing was started: the job needs " +
@@ -301,6 +323,7 @@ void Starter::show_stacks(int signal) {
 
 void Starter::look_whether_over() {
   if (!roll_.over()) return;
+  say_failures();
   limbs_.close();  // what was tried again
   if (!limbs_.idle()) return;
   shutdown_.on_outcome(roll_.exit_code());
@@ -308,6 +331,7 @@ void Starter::look_whether_over() {
 
 void Starter::cancel_timers() {
   hurry_limit_.cancel();
+  fold_limit_.cancel();
   answer_limit_.cancel();
   key_door_.close();
   for (const auto& remote : remotes_)

@@ -13,6 +13,7 @@
 #include <asio/steady_timer.hpp>
 
 #include "launcher/hosts/edge_wire.hpp"
+#include "launcher/hosts/failed_hosts.hpp"
 #include "launcher/hosts/host_roll.hpp"
 #include "launcher/hosts/start_plan.hpp"
 #include "launcher/leaving/parent_shutdown.hpp"
@@ -56,6 +57,8 @@ class Starter {
   void on_frame(const hosts::Frame& frame);
   void on_hello(std::size_t host, const std::string& payload);
   void fail(std::size_t host, const std::string& why);
+  void say_failures_soon();
+  void say_failures();
   void take(hosts::HostRoll::Step step);
   void begin();
   void order(std::size_t host);
@@ -79,7 +82,9 @@ class Starter {
   CaughtSignals signals_;
   asio::steady_timer answer_limit_;
   asio::steady_timer hurry_limit_;
+  asio::steady_timer fold_limit_;
   hosts::HostRoll roll_;
+  hosts::FailedHosts failed_;  // of whom the user has not been told yet
   hosts::Meeting meeting_;
   ParentShutdown shutdown_;
   std::vector<std::unique_ptr<Remote>> remotes_;
