@@ -5,10 +5,13 @@
 #include <csignal>
 #include <memory>
 #include <optional>
+#include <set>
+#include <string>
 #include <utility>
 
 #include "base/file_worker.hpp"
 #include "base/log.hpp"
+#include "base/printable.hpp"
 
 namespace drun::launcher {
 
@@ -42,9 +45,11 @@ void EventHooks::tell(const events::Event& event, bool leads) {
     const bool at_end = hook.at_end && leads && event.kind == events::Kind::Outcome;
     if (!at_end && !hook.wants(event.kind)) continue;
     if (!last && waiting_.size() >= kMostWaiting) {
-      if (!std::exchange(too_many_, true))
-        log::warning("--on-event: too many events; not all commands are run");
-      return;
+      if (dropped_++ == 0)
+        log::warning("--on-event {}: too many events: it is not run at '{}'{}", hook.command,
+                     events::info_of(event.kind).name,
+                     event.reason.empty() ? "" : " (" + printable(event.reason) + ")");
+      continue;
     }
     waiting_.push_back({&hook, hook_environment(event), last});
   }
@@ -136,10 +141,18 @@ void EventHooks::end(Running& running) {
 }
 
 void EventHooks::on_end_limit() {
+  std::set<const EventHook*> hooks;
+  for (const Running& running : running_)
+    hooks.insert(running.hook);
+  for (const Job& job : waiting_)
+    if (!job.last) hooks.insert(job.hook);
+  std::string commands;
+  for (const EventHook* const hook : hooks)
+    commands += (commands.empty() ? "" : "; ") + hook->command;
   const auto dropped = std::erase_if(waiting_, [](const Job& job) { return !job.last; });
   if (dropped > 0 || !running_.empty())
-    log::warning("--on-event: drun ends; {} commands are ended, {} were not run", running_.size(),
-                 dropped);
+    log::warning("--on-event: drun ends; {} commands are ended, {} were not run: {}",
+                 running_.size(), dropped, commands);
   for (Running& running : running_)
     end(running);
 }
@@ -165,6 +178,7 @@ void EventHooks::on_ended(Running& running) {
 
 void EventHooks::finish(std::function<void()> over) {
   over_ = std::move(over);
+  if (dropped_ > 1) log::warning("--on-event: too many events: {} commands were not run", dropped_);
   end_limit_.set(Clock::now() + limits_.at_end);
   start();
   look();

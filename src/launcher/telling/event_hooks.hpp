@@ -109,7 +109,7 @@ class EventHooks {
   std::list<std::shared_ptr<Start>> starting_;
   std::list<Running> running_;
   std::set<const EventHook*> busy_;  // each has one command that starts or runs
-  bool too_many_ = false;            // was said
+  std::size_t dropped_ = 0;          // commands, for want of room
   bool given_up_ = false;
   DeadlineTimer end_limit_;
   std::vector<pid_t> groups_;  // of those that have ended: something of theirs may still run
