@@ -562,6 +562,41 @@ class Browser(unittest.TestCase):
         self.assertIn('aria-label="4 running"', dom)
         self.assertEqual(len(re.findall(r'<i class="running" title="rank \d on [^"]+: running">', dom)), 4)
 
+    def test_the_end_of_a_job(self):
+        for code, named in ((7, "failed, exit code 7"), (0, "succeeded, exit code 0")):
+            with self.subTest(named), tempfile.TemporaryDirectory() as folder:
+                go = os.path.join(folder, "go")
+                with Job("--status-listen", "0", "--rdzv-id", "a:b", "sh", "-c", f"while [ ! -e {go} ]; do sleep 0.05; done; exit {code}") as job:
+                    port = job.port()
+                    with Tab(f"http://127.0.0.1:{port}/") as tab:
+                        text = lambda element, tab=tab: tab.value(f"document.getElementById('{element}').textContent")
+                        eventually(lambda: text("state") == "running")
+                        eventually(lambda: tab.value("waitsForEnd"))
+                        pathlib.Path(go).touch()
+                        eventually(lambda: text("state") == named)
+                        told = eventually(lambda: text("lost"))
+                        job.process.wait(timeout=PATIENCE)
+                        colour = tab.value("document.getElementById('state').className")
+                        title = tab.value("document.title")
+                        # What asks on finds nobody, and changes nothing of that.
+                        tab.value("update().then(() => { document.body.dataset.asked = 'yes'; })")
+                        eventually(lambda: tab.value("document.body.dataset.asked") == "yes")
+                        self.assertEqual(text("state"), named)
+                self.assertTrue(told.startswith(f"The job has ended: {named}"), told)
+                self.assertIn("What is below was seen at ", told)
+                self.assertEqual(colour, "badge " + named.split(",")[0])
+                self.assertEqual(title, f"a:b: {named}")
+
+    def test_an_agent_that_is_killed_leaves_no_job_that_runs(self):
+        with Job("--status-listen", "0", "--rdzv-id", "killed", *STAY) as job, Tab(f"http://127.0.0.1:{job.port()}/") as tab:
+            text = lambda element: tab.value(f"document.getElementById('{element}').textContent")
+            eventually(lambda: text("state") == "running")
+            job.process.kill()
+            eventually(lambda: text("state") == "last seen: running")
+            self.assertEqual(tab.value("document.getElementById('state').className"), "badge")
+            self.assertEqual(tab.value("document.title"), "killed: last seen: running")
+            self.assertRegex(text("lost"), r"^The agent does not answer since .*: what is below was seen then\. It ends with its job\.$")
+
     def test_the_button_for_stacks(self):
         with Job("--status-listen", "0", "--rdzv-id", "<b>pressed</b>", "--local-nodes", "2", "--nproc-per-node", "2", *STAY,
                  DRUN_TOKEN=TOKEN) as job:

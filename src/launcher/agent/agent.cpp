@@ -181,6 +181,7 @@ class Agent {
     calls.left_unannounced = [this](auto end) { return participant_.left_unannounced(end); };
     calls.leads = [this] { return participant_.leads(); };
     calls.leaves_store = [this] { watch_.leaves_store(); };
+    calls.tell_end = [this](const auto& outcome) { watch_.tell_end(outcome); };
     calls.left_files = [this] { return watch_.left_files(); };
     calls.gone = [this] {
       signals_.cancel();

@@ -64,6 +64,8 @@ class AgentWatch {
   void forget_store();
   // The agent has an outcome, and may stay for long, as where its store serves other jobs.
   void job_over();
+  // What it was, when nothing of the workers is left.
+  void tell_end(const rendezvous::Outcome& outcome) { watchers_.tell_end(outcome); }
   // It leaves the job, whose store may still be used.
   void leaves_store() { set_link(nullptr); }
   // Whether the event is nobody else's business.

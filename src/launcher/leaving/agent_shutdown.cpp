@@ -149,6 +149,7 @@ void AgentShutdown::report() {
   outcome_.exit_code = fsm_.exit_code();
   // How the job ends, a node that leaves it does not know.
   if (!outcome_.leaves) parts_.events.job_ends(outcome_, calls_.leads && calls_.leads());
+  if (calls_.tell_end) calls_.tell_end(outcome_);
   const Options& options = parts_.options;
   NodeEnd node{parts_.status.states_at_limit(), parts_.workers.group().ranks_at_end()};
   if (calls_.left_files) node.files = calls_.left_files();

@@ -56,6 +56,8 @@ class AgentShutdown {
     std::function<bool()> leads{};
     // The store is about to be out of reach. May be empty.
     std::function<void()> leaves_store{};
+    // To those who look on. May be empty.
+    std::function<void(const rendezvous::Outcome&)> tell_end{};
     // For --report. May be empty: nothing.
     std::function<LeftFiles()> left_files{};
   };

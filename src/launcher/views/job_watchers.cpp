@@ -18,6 +18,10 @@ void JobWatchers::open() {
   if (file_) file_->open();
 }
 
+void JobWatchers::tell_end(const rendezvous::Outcome& outcome) {
+  if (page_) page_->tell_end(outcome);
+}
+
 void JobWatchers::close() {
   if (page_) page_->close();
   if (file_) file_->close();

@@ -17,6 +17,7 @@
 #include "launcher/views/usage_summary.hpp"
 #include "launcher/workers/worker_group.hpp"
 #include "rendezvous/key_value.hpp"
+#include "rendezvous/types.hpp"
 #include "status/agent_status.hpp"
 
 namespace drun::launcher {
@@ -31,6 +32,8 @@ class JobWatchers {
               const std::function<status::AgentStatus()>& own, const PageStacks::Take& stacks);
 
   void open();
+  // This agent has this outcome.
+  void tell_end(const rendezvous::Outcome& outcome);
   // Lets the loop end.
   void close();
 

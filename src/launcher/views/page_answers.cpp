@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "base/deadline.hpp"
+#include "base/json.hpp"
 #include "base/unix_time.hpp"
 #include "jobs/metrics.hpp"
 #include "launcher/page/page_text.hpp"
@@ -31,6 +32,22 @@ bool is_of_job(std::string_view topic) {
 
 HttpAnswer json_answer(std::string text) {
   return {200, "application/json", share(std::move(text))};
+}
+
+// As this agent knows it: the job may go on without it.
+const char* end_state(const rendezvous::Outcome& outcome) {
+  if (outcome.leaves || outcome.end == rendezvous::End::Refused) return "left";
+  if (outcome.end == rendezvous::End::StoreLost) return "lost";
+  return outcome.exit_code == 0 ? "succeeded" : "failed";
+}
+
+// For who has seen the job run, and does not see it any more.
+HttpAnswer end_answer(const rendezvous::Outcome& outcome) {
+  const nlohmann::ordered_json end{{"ended", true},
+                                   {"state", end_state(outcome)},
+                                   {"exit_code", outcome.exit_code},
+                                   {"text", outcome.text}};
+  return json_answer(json_text(end) + "\n");
 }
 
 // What the answers are made of: copies, for another thread.
@@ -65,6 +82,7 @@ PageAnswers::PageAnswers(Parts parts) : parts_(std::move(parts)), watch_(parts_.
 void PageAnswers::close() {
   closed_ = true;
   waiting_.clear();
+  await_end_.clear();
   watch_.set_link(nullptr);
 }
 
@@ -91,6 +109,7 @@ void PageAnswers::serve(const HttpRequest& request, const Answer& answer) {
   if (request.path == "/status.json") return ask(std::string(kJson), answer);
   if (request.path == "/events.json") return ask(std::string(kEvents), answer);
   if (request.path == "/trace.json") return ask(std::string(kTrace), answer);
+  if (request.path == "/end.json") return await_end(answer);
   if (request.path == "/metrics") {
     const bool open = prefers_open_metrics(request.accept);
     return ask(std::string(open ? kOpenMetrics : kMetrics).append(ranks), answer);
@@ -101,7 +120,20 @@ void PageAnswers::serve(const HttpRequest& request, const Answer& answer) {
     return answer(plain_answer(phase == status::Phase::Running ? 200 : 503, name_of(phase)));
   }
   answer(plain_answer(
-      404, "there are /, /status.json, /events.json, /trace.json, /metrics, /healthz and /readyz"));
+      404,
+      "there are /, /status.json, /end.json, /events.json, /trace.json, /metrics, /healthz and "
+      "/readyz"));
+}
+
+void PageAnswers::await_end(const Answer& answer) {
+  if (end_) return answer(*end_);
+  await_end_.push_back({parts_.clock() + kForEnd, answer});
+}
+
+void PageAnswers::tell_end(const rendezvous::Outcome& outcome) {
+  end_ = end_answer(outcome);
+  for (const Waiter& waiter : std::exchange(await_end_, {}))
+    waiter.answer(*end_);
 }
 
 void PageAnswers::ask(std::string topic, const Answer& answer) {
@@ -181,12 +213,19 @@ void PageAnswers::on_time() {
     kept_.clear();
     watch_.end();
   }
+  // Before the server gives the caller up.
+  while (!await_end_.empty() && parts_.clock() >= await_end_.front().until) {
+    const Answer answer = await_end_.front().answer;
+    await_end_.erase(await_end_.begin());
+    answer(json_answer("{}\n"));
+  }
   advance();
 }
 
 std::optional<PageAnswers::Time> PageAnswers::next_deadline() const {
   EarliestDeadline due;
   due.include(watch_until_);
+  if (!await_end_.empty()) due.include(await_end_.front().until);
   if (!waiting_.empty() && !making_) due.include(no_longer_);
   return due.time();
 }

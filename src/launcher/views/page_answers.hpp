@@ -16,6 +16,7 @@
 #include "launcher/telling/event_memory.hpp"
 #include "launcher/views/job_watch.hpp"
 #include "rendezvous/key_value.hpp"
+#include "rendezvous/types.hpp"
 #include "status/agent_status.hpp"
 
 namespace drun::launcher {
@@ -29,6 +30,7 @@ class PageAnswers {
   static constexpr std::chrono::milliseconds kKeep{1'000};         // an answer
   static constexpr std::chrono::milliseconds kForSnapshot{3'000};  // a store that does not answer
   static constexpr std::chrono::milliseconds kWatchOn{30'000};     // after the last request
+  static constexpr std::chrono::milliseconds kForEnd{25'000};      // for who waits for the end
 
   // All of it must outlive this.
   struct Parts {
@@ -48,6 +50,8 @@ class PageAnswers {
   // At next_deadline(), which any other call, and each answer of `files`, may change.
   void on_time();
   [[nodiscard]] std::optional<Time> next_deadline() const;
+  // This agent has this outcome: who waits for the end gets it at once. Once.
+  void tell_end(const rendezvous::Outcome& outcome);
   // Nobody is answered any more.
   void close();
 
@@ -65,7 +69,13 @@ class PageAnswers {
     HttpAnswer answer;
   };
 
+  struct Waiter {
+    Time until;
+    Answer answer;
+  };
+
   void ask(std::string topic, const Answer& answer);
+  void await_end(const Answer& answer);
   void advance();
   [[nodiscard]] std::vector<Request> take_due(Time now);
   void make(std::vector<Request> requests);
@@ -74,6 +84,8 @@ class PageAnswers {
   JobWatch watch_;
   std::vector<Request> waiting_;
   std::map<std::string, Kept> kept_;
+  std::vector<Waiter> await_end_;  // in the order of their time
+  std::optional<HttpAnswer> end_;  // the job has ended for this agent
   bool making_ = false;
   bool closed_ = false;
   std::optional<Time> no_longer_;  // is the first snapshot waited for

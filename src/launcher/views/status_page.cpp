@@ -53,6 +53,11 @@ void StatusPage::open() {
   arm_timer();
 }
 
+void StatusPage::tell_end(const rendezvous::Outcome& outcome) {
+  answers_.tell_end(outcome);
+  arm_timer();
+}
+
 void StatusPage::close() {
   closed_ = true;
   server_.close();

@@ -36,6 +36,8 @@ class StatusPage {
   ~StatusPage();
 
   void open();
+  // As PageAnswers'.
+  void tell_end(const rendezvous::Outcome& outcome);
   // Serves no more, and lets the loop end.
   void close();
 

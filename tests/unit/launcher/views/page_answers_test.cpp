@@ -8,6 +8,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "launcher/page/page_server.hpp"
 #include "support/fake_workers.hpp"
 #include "support/recorded_key_value.hpp"
 
@@ -104,6 +105,65 @@ TEST_F(PageAnswersTest, EachPathHasItsAnswer) {
     EXPECT_THAT((*got)->type, StartsWith(each.type));
     EXPECT_THAT(body(got), HasSubstr(each.text));
   }
+}
+
+// A page that has seen the job run is to learn how it ended, although its agent goes then.
+TEST_F(PageAnswersTest, WhoWaitsForTheEndGetsItAtOnce) {
+  const Got waits = get("/end.json");
+  EXPECT_EQ(status(waits), 0);
+  EXPECT_EQ(looks_, 0) << "nothing is asked of the job for it";
+  rendezvous::Outcome outcome;
+  outcome.end = rendezvous::End::Failure;
+  outcome.exit_code = 7;
+  outcome.text = "rank 3 on node1: exit code 7";
+  answers_.tell_end(outcome);
+  const std::string end =
+      R"({"ended":true,"state":"failed","exit_code":7,"text":"rank 3 on node1: exit code 7"})";
+  EXPECT_EQ(body(waits), end + "\n");
+  EXPECT_EQ((*waits)->type, "application/json");
+  EXPECT_EQ(body(get("/end.json")), end + "\n") << "who comes later, too";
+}
+
+TEST_F(PageAnswersTest, WhatBecameOfThisNodeIsNotTheEndOfTheJob) {
+  using enum rendezvous::End;
+  const struct {
+    rendezvous::End end;
+    int code;
+    bool leaves;
+    const char* state;
+  } kEnds[] = {{Success, 0, false, "succeeded"}, {Stopped, 143, false, "failed"},
+               {Stopped, 143, true, "left"},     {Refused, 125, false, "left"},
+               {StoreLost, 125, false, "lost"},  {Failure, 7, false, "failed"}};
+  for (const auto& each : kEnds) {
+    PageAnswers answers{parts()};
+    std::string told;
+    HttpRequest request;
+    request.path = "/end.json";
+    answers.serve(request, [&told](const HttpAnswer& answer) { told = *answer.body; });
+    rendezvous::Outcome outcome;
+    outcome.end = each.end;
+    outcome.exit_code = each.code;
+    outcome.leaves = each.leaves;
+    answers.tell_end(outcome);
+    EXPECT_THAT(told, HasSubstr(std::string(R"("state":")") + each.state + "\""));
+  }
+}
+
+TEST_F(PageAnswersTest, WhoWaitsForTheEndIsToldInTimeThatItHasNotCome) {
+  const Got first = get("/end.json");
+  pass(milliseconds(1));
+  const Got second = get("/end.json");
+  pass(PageAnswers::kForEnd - milliseconds(2));
+  EXPECT_EQ(status(first), 0);
+  ASSERT_TRUE(answers_.next_deadline());
+  EXPECT_EQ(*answers_.next_deadline(), now_ + milliseconds(1));
+  pass(milliseconds(1));
+  EXPECT_EQ(body(first), "{}\n");
+  EXPECT_EQ(status(second), 0);
+  pass(milliseconds(1));
+  EXPECT_EQ(body(second), "{}\n");
+  EXPECT_LT(PageAnswers::kForEnd, PageServer::Limits().answer) << "else the server cuts it off";
+  answers_.close();
 }
 
 TEST_F(PageAnswersTest, WhatIsNotThereIsNotFound) {
