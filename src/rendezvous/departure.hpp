@@ -64,6 +64,7 @@ class Departure {
   [[nodiscard]] const Outcome& outcome() const { return *ending_; }
   // The job has ended, and this agent knows how.
   [[nodiscard]] bool job_over() const { return outcome_.has_value(); }
+  [[nodiscard]] bool all_heard() const { return outcome_ && outcome_->all_heard; }
   [[nodiscard]] bool refused() const { return refused_.has_value(); }
   [[nodiscard]] const std::optional<std::string>& failed() const { return failed_; }
   [[nodiscard]] const std::optional<std::string>& given_up() const { return given_up_; }

@@ -178,6 +178,7 @@ std::string encode(const Outcome& o) {
                  {"text", clip(o.text, room.text)}};
     if (o.failure) json["failure"] = to_json(*o.failure, room);
     if (!o.notes.empty()) json["notes"] = clip(o.notes, room.text);
+    if (o.all_heard) json["all_heard"] = true;
     return json;
   });
 }
@@ -190,6 +191,7 @@ Result<Outcome> decode_outcome(std::string_view text) {
   in.text("text", o.text);
   read_nested(in, "failure", o.failure);
   in.lines("notes", o.notes);
+  in.flag("all_heard", o.all_heard);
   return in.finish(std::move(o));
 }
 

@@ -38,6 +38,7 @@ void note_set_aside(const DecisionContext& c, Outcome& outcome) {
 
 void close(DecisionContext& c, Outcome outcome) {
   if (outcome.end != End::Failure) note_set_aside(c, outcome);
+  outcome.all_heard = c.state.succession.is_later() && c.state.unheard.empty();
   c.round().phase = Phase::Closed;
   c.round().hung = false;
   if (is_time_limit(outcome)) c.round().cause = Cause::TimeLimit;

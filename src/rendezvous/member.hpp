@@ -70,6 +70,8 @@ class MemberAgent {
   [[nodiscard]] bool is_host() const { return document_.is_host; }
   // It leads, and decides about a further round not before this time. Nullopt: it does not lead.
   void lead_until(std::optional<Time> time) { leads_until_ = time; }
+  // The job is over, and its leader has heard of every node of the round.
+  [[nodiscard]] bool all_heard() const { return departure_.all_heard(); }
   // This is a later store, and others of the round may still be on their way to it.
   void expect_others_until(std::optional<Time> time) { others_come_until_ = time; }
 

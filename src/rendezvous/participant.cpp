@@ -124,9 +124,10 @@ class Participant::Impl {
     if (event.generation > 1) succession_.sure_from = now + event.old_leases;
   }
 
-  // Who does not lead cannot tell whether all have come.
+  // Whether all have come, who does not lead knows from the outcome only.
   std::optional<Time> others_come_until(Time now) const {
     if (leader_ && leader_->state() != nullptr) return leader_->others_come_until(now);
+    if (member_.all_heard()) return std::nullopt;
     return now < succession_.sure_from ? std::optional(succession_.sure_from) : std::nullopt;
   }
 

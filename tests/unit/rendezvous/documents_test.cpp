@@ -138,6 +138,9 @@ TEST(DocumentsTest, WhatIsWrittenIsReadAgain) {
                           end == End::Failure ? failure() : std::optional<FailureSummary>()};
     EXPECT_EQ(decode_outcome(encode(outcome)).value(), outcome);
   }
+  Outcome heard{End::Stopped, 130, "text", std::nullopt};
+  heard.all_heard = true;
+  EXPECT_EQ(decode_outcome(encode(heard)).value(), heard);
 }
 
 FailureSummary long_failure() {

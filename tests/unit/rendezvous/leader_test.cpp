@@ -1042,6 +1042,19 @@ TEST(SuccessionRestoreTest, WhoComesIsHeardOf) {
   EXPECT_EQ(s.missing, 1);
 }
 
+// A host that does not lead stays until nobody can come any more, unless it is told that all came.
+TEST(SuccessionRestoreTest, TheOutcomeSaysWhetherAllWereHeardOf) {
+  const auto outcome = [](State s) {
+    s.stop = StopRequest{"received SIGINT", 130};
+    return decide(s, config(3), kNow).outcome.value();
+  };
+  Found all = returned(2);
+  EXPECT_FALSE(outcome(restore_later(all)).all_heard);
+  all.add(all.keys().gone + "1.5.0", "");
+  EXPECT_TRUE(outcome(restore_later(all)).all_heard);
+  EXPECT_FALSE(outcome(restore_later(all, {1, {}})).all_heard) << "nobody asks at the first store";
+}
+
 // No two seconds of quiet, as for those that come by themselves: they all come at once.
 TEST(SuccessionRestoreTest, ThoseWhoComeOverAreWaitedForAMomentOnly) {
   Config elastic = config(3);

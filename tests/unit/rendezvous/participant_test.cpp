@@ -232,9 +232,11 @@ TEST(ParticipantTest, WhoHasANewSessionStandsAgain) {
   }
 }
 
-// Only who leads knows whether all of the round have come to a later store.
+// Only who leads knows whether all of the round have come to a later store, and says so.
 TEST(ParticipantTest, AHostThatDoesNotLeadWaitsUntilNobodyCanComeAnyMore) {
-  for (const int generation : {1, 2}) {
+  for (const auto& [generation, all_heard] : {std::pair(1, false), {2, false}, {2, true}}) {
+    SCOPED_TRACE(std::to_string(generation) + (all_heard ? ", all were heard of" : ""));
+    const bool at_once = generation == 1 || all_heard;
     LinkEvent up{Link::NewSession, "", {}};
     up.generation = generation;
     up.old_leases = Milliseconds(3'000);
@@ -244,13 +246,13 @@ TEST(ParticipantTest, AHostThatDoesNotLeadWaitsUntilNobodyCanComeAnyMore) {
     agent.take(WatchSnapshot{agent.watch(keys.leader),
                              {{keys.leader, encode(LeaderDocument{"other", 7})}}});
     agent.take(WatchSnapshot{agent.watch(keys.outcome), {}});
-    agent.take(
-        WatchChanges{agent.watch(keys.outcome),
-                     {{keys.outcome, encode(Outcome{End::Stopped, 130, "", std::nullopt})}}});
+    Outcome outcome{End::Stopped, 130, "", std::nullopt};
+    outcome.all_heard = all_heard;
+    agent.take(WatchChanges{agent.watch(keys.outcome), {{keys.outcome, encode(outcome)}}});
     agent.take(WatchSnapshot{agent.watch(keys.members), {}});
-    EXPECT_EQ(agent.finished(), generation == 1);
+    EXPECT_EQ(agent.finished(), at_once);
     agent.pass(Milliseconds(2'999));
-    EXPECT_EQ(agent.finished(), generation == 1);
+    EXPECT_EQ(agent.finished(), at_once);
     agent.pass(Milliseconds(1));
     EXPECT_TRUE(agent.finished());
   }
