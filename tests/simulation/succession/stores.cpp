@@ -13,6 +13,7 @@ using namespace rendezvous;
 namespace {
 
 constexpr Milliseconds kBoot{4'000};
+constexpr Milliseconds kFirstKnock{1'000};
 
 }  // namespace
 
@@ -68,10 +69,26 @@ int Stores::dial(int agent, int inquiry, int from, const Endpoint& endpoint) {
   line.inquiry = inquiry;
   line.from = from;
   line.first = endpoint.port == kEndpointPort;
-  const int machine = line.machine = machine_of(endpoint);
+  line.machine = machine_of(endpoint);
   if (!line.first) line.to = agent_of_port(endpoint.port);
+  knock(number, kFirstKnock);
+  return number;
+}
+
+// As TCP does: a machine without power does not answer, so it is asked again, after a pause that
+// doubles, until whoever asks gives up.
+void Stores::knock(int number, Milliseconds pause) {
+  const auto line = lines_.find(number);
+  if (line == lines_.end() || !line->second.open || line->second.asked) return;
+  const int from = line->second.from;
+  const int machine = line->second.machine;
+  if (!powered(machine) && line->second.agent >= 0) {
+    scheduler_.after(pause, [this, number, pause] { knock(number, 2 * pause); });
+    return;
+  }
   post(from, machine, [this, number, machine] {
     Line& asked = lines_.at(number);
+    if (std::exchange(asked.asked, true)) return;
     if (asked.first) asked.to = agent_on(machine);
     const bool takes = listens(asked, machine);
     asked.accepted = takes;
@@ -80,7 +97,6 @@ int Stores::dial(int agent, int inquiry, int from, const Endpoint& endpoint) {
       if (answered.agent >= 0) on_line(number, !takes, takes, "");
     });
   });
-  return number;
 }
 
 // Who has one of several endpoints has its port in place of another.
@@ -285,8 +301,12 @@ void Stores::kill(int agent) {
 }
 
 void Stores::power_off(int agent) {
-  dark_.emplace(machine(agent), scheduler_.now());
+  const int dark = machine(agent);
+  dark_.emplace(dark, scheduler_.now());
   end_process(agent);
+  for (const auto& [number, line] : lines_)
+    if (line.machine == dark && line.agent >= 0 && line.open && !line.asked)
+      scheduler_.after(kFirstKnock, [this, number] { knock(number, 2 * kFirstKnock); });
 }
 
 bool Stores::power_on(int machine) {

@@ -118,6 +118,7 @@ class Stores {
     bool first = false;     // to the endpoint's port, else to the one held for a successor
     bool open = true;       // at the end of whoever connected
     bool accepted = false;  // in the kernel of `to`
+    bool asked = false;     // the machine there has heard of it
     bool ended = false;     // the other end has heard that it is over
     std::string backlog;    // nobody has taken it from the kernel yet
     Time came{};            // when something did last, for the other end
@@ -196,6 +197,7 @@ class Stores {
 
   // ---- the kernels ----
   int dial(int agent, int inquiry, int from, const Endpoint& endpoint);
+  void knock(int line, Milliseconds pause);
   [[nodiscard]] bool listens(const Line& line, int machine);
   void send(int line, bool up, std::string bytes);
   void hang_up(int line, bool up);

@@ -385,8 +385,7 @@ void SuccessionWorld::start_workers(int number, const Assignment& assignment) {
   check_one_job(number, assignment);
   if (!is_known()) served_.clear();
   if (rounds_.insert(identity(assignment)).second) {
-    // A connection to one machine that has no power is not made by itself later here.
-    const bool in_time = plan_.endpoints == 1 || scheduler_.now() < struck_ + kBack;
+    const bool in_time = scheduler_.now() < struck_ + kBack;
     if (plan_.promise == Promise::Returns && struck_ != Time{} && !in_time)
       fail("the job comes back late");
     last_round_ = std::exchange(present_round_, identity(assignment));
