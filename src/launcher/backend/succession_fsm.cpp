@@ -34,8 +34,10 @@ SuccessionStep SuccessionFsm::on_link_down(const Break& how, Time now) {
   switch (state_) {
     case Settled: {
       state_ = Retrying;
-      // Without a successor the others wait as long for a link that mends, however it broke.
-      due_ = has_successors() ? now - how.silent + limits_.silence : now + limits_.keep_alive;
+      // Without a successor the others wait as long for a link that mends, however it broke. Who
+      // notices so late was suspended, and the store may be where it was.
+      due_ = has_successors() ? std::max(now - how.silent + limits_.silence, now + limits_.glance)
+                              : now + limits_.keep_alive;
       return wait_or_search(how, now);
     }
     case Retrying:

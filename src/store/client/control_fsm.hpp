@@ -146,9 +146,11 @@ class ControlFsm {
   std::map<std::uint64_t, Time> pulses_;          // not answered: when they were sent
   Time last_heard_;
   std::optional<Time> confirmed_;  // the last answer to a pulse, or call
-  Time session_asked_;             // when the handshake's last request for a session was sent
-  Time renewed_;                   // as told last
-  Time majority_known_;            // to be with its store; at first: its first session
+  // It has confirmed answers in this session without a gap since then. None: nullopt.
+  std::optional<Time> counts_from_;
+  Time session_asked_;   // when the handshake's last request for a session was sent
+  Time renewed_;         // as told last
+  Time majority_known_;  // to be with its store; at first: its first session
   ElectorateId told_settled_;
 
   std::map<std::uint32_t, Watch> watches_;

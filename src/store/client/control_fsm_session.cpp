@@ -16,6 +16,10 @@ namespace {
 using std::chrono::milliseconds;
 
 constexpr std::uint16_t kSuccessorVersion = 2;
+// How long after its first confirmation a client asks whether a majority has come with it, and the
+// pause between two such questions: a store counts no more often.
+constexpr milliseconds kCounts{300};
+constexpr milliseconds kCountsAgain{100};
 
 std::vector<ControlChange> copy(const std::vector<control::Entry>& entries) {
   std::vector<ControlChange> changes;
@@ -106,6 +110,8 @@ bool ControlFsm::accept(const control::Pulsed& pulsed, Time now) {
     if (waited && voter_.vote().later.empty()) next_heartbeat_ = now + heartbeat_interval() / 2;
   }
   send(control::Confirm{pulsed.stamp});
+  const bool silent = !confirmed_ || now - *confirmed_ > options_.majority_timeout / 2;
+  if (!counts_from_ || silent) counts_from_ = now;
   confirmed_ = now;
   return true;
 }
@@ -122,6 +128,11 @@ void ControlFsm::on_pulsed(std::uint64_t request, const control::Pulsed& pulsed,
   const milliseconds age = known ? milliseconds(pulsed.age_ms)
                                  : std::chrono::duration_cast<milliseconds>(now - majority_known_);
   if (age > options_.majority_timeout) {
+    // It may have been this agent that was missing: it has just come, or was suspended.
+    if (phase_ == Phase::Up && sent < *counts_from_ + kCounts) {
+      next_heartbeat_ = std::min(next_heartbeat_, now + kCountsAgain);
+      return;
+    }
     ControlLink link{ControlState::Down, "most nodes of the job are not with " + store(), age};
     link.deserted = true;
     return strand(std::move(link));
@@ -245,6 +256,7 @@ void ControlFsm::session_ready(ControlState state, Time now) {
   else if (state == ControlState::NewSession)
     detail += ", which had ended the session";
   if (!had_session_) majority_known_ = now;
+  if (state == ControlState::NewSession || visiting_) counts_from_.reset();
   had_session_ = true;
   visiting_ = false;
   handshakes_refused_ = 0;

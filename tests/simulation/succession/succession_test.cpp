@@ -114,6 +114,26 @@ TEST(SuccessionTest, ANodeThatWasCutOffComesBack) {
   }
 }
 
+// The store is none of theirs, and lives. With one of them stopped it has no majority, so the other
+// looks elsewhere; but whoever was stopped finds it where it was.
+TEST(SuccessionTest, ANodeOfTwoThatWasStoppedDoesNotTakeTheJobFromAStoreThatLives) {
+  SuccessionPlan plan;
+  plan.nodes = 3;
+  plan.min_nodes = plan.max_nodes = 2;
+  plan.host_is_spare = true;
+  plan.work_ms = 60'000;
+  for (int duration = 5'000; duration <= 20'000; duration += 500) {
+    plan.seed = static_cast<std::uint64_t>(duration);
+    for (int node = 1; node < plan.nodes; ++node) {
+      plan.blows = {{5'000, Harm::Stop, false, node, duration, 0}};
+      const SuccessionReport report = SuccessionWorld(plan, false).run();
+      ASSERT_EQ(report.violation, "") << replay(plan);
+      ASSERT_EQ(report.stores, 1) << replay(plan);
+      ASSERT_EQ(report.succeeded, plan.nodes) << replay(plan);
+    }
+  }
+}
+
 TEST(SuccessionTest, ASeedReplaysExactly) {
   for (const std::uint64_t seed : {7U, 23U, 99U}) {
     const SuccessionPlan plan = make_succession_plan(seed);

@@ -422,6 +422,15 @@ TEST(SuccessionFsmTest, HowLongAStoreMayBeSilentCountsFromItsLastWord) {
   EXPECT_EQ(machine.fsm.next_deadline(), kStart + kLimits.silence - seconds(3));
 }
 
+// The others may be with it still, and nobody at a successor.
+TEST(SuccessionFsmTest, WhoWasSuspendedForLongerLooksForItsStoreFirst) {
+  Machine machine(plan(3));
+  const SuccessionFsm::Break late{false, false, seconds(15), "no answer"};
+  EXPECT_EQ(name_of(machine.fsm.on_link_down(late, machine.now)), "-");
+  EXPECT_EQ(machine.fsm.state(), Retrying);
+  EXPECT_EQ(machine.fsm.next_deadline(), kStart + kLimits.glance);
+}
+
 TEST(SuccessionFsmTest, WhenAllHaveRefusedThereIsAPause) {
   Machine machine(plan(1));
   feed(machine, {"refused", "refused", "refused"});

@@ -729,8 +729,7 @@ const std::vector<StateRow> kTable = {
   Pulsed of 2 -> Up #1, session, due in 500, sends Confirm, called by 2, renewed 10 ago
   Pulsed of 0 -> Connecting #2 again, session, due in 250, Down: it is older than a store that
       this agent has been at
-  Pulsed too old -> Stranded, session, Down silent 6001 deserted: most nodes of the job are not
-      with the store at 10.0.0.1:29500
+  Pulsed too old -> Up #1, session, due in 100, sends Confirm
   Moved to 2 -> Stranded, session, Down deserted to 10.0.0.9: the job's store is not at
       10.0.0.1:29500
   a broken reply; HTTP -> Connecting #2 again, session, due in 250, Down: it sent a malformed
@@ -751,7 +750,7 @@ const std::vector<StateRow> kTable = {
   disconnected -> Connecting #2 again, session, proof, due in 250, Down: reset
   SessionEnded; Error no session -> Connecting #2 again, proof, due in 250, Down: it ended the
       session
-  Pulsed -> Up #1, session, proof, due in 10, sends Confirm
+  Pulsed; Pulsed too old -> Up #1, session, proof, due in 10, sends Confirm
   Moved -> Connecting #2 again, session, proof, due in 250, Down: it is not the job's store
   Error malformed -> Connecting #2 again, session, proof, due in 250, Down: it refuses a
       message: what?
@@ -759,8 +758,6 @@ const std::vector<StateRow> kTable = {
   Pulsed of 2 -> Up #1, session, proof, due in 10, sends Confirm, called by 2
   Pulsed of 0 -> Connecting #2 again, session, proof, due in 250, Down: it is older than a store
       that this agent has been at
-  Pulsed too old -> Stranded, session, proof, Down silent 6001 deserted: most nodes of the job
-      are not with the store at 10.0.0.1:29500
   Moved to 2 -> Stranded, session, proof, Down deserted to 10.0.0.9: the job's store is not at
       10.0.0.1:29500
   a broken reply; HTTP -> Connecting #2 again, session, proof, due in 250, Down: it sent a
@@ -892,7 +889,7 @@ const std::vector<StateRow> kTable = {
   open; watch; unwatch; commit; commit too long; connected; connect failed; connect refused;
       Welcome; Welcome of version 1; half a frame; a later reply; early -> nothing
 )"},
-    {State::Stranded, "its majority is elsewhere", Part::Votes, way_up({"Pulsed too old"}), R"(
+    {State::Stranded, "its store is elsewhere", Part::Votes, way_up({"Moved to 2"}), R"(
   vote -> Stranded, session, proof
   go_to -> Connecting #2 at 10.0.0.2, due some day
   go_to without founding -> Connecting #2 at 10.0.0.3, due some day

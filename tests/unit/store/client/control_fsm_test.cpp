@@ -1057,6 +1057,35 @@ TEST(ControlFsmTest, LeavesAStoreWhoseMajorityIsElsewhere) {
   EXPECT_EQ(link.detail, "most nodes of the job are not with the store at 10.0.0.1:29500");
 }
 
+// Without it there may have been no majority: it was suspended, or has just come back.
+TEST(ControlFsmTest, WhoHasBeenSilentItselfSeesWhetherAMajorityIsThereWithIt) {
+  for (const bool comes : {true, false}) {
+    VotingFixture f;
+    f.open_2();
+    f.pulsed(f.sent().at(0).id, 0);
+    f.sent();
+    f.events();
+    f.run_for(500ms);
+    const std::uint64_t late = f.pulse({});
+    f.advance(3001ms);
+    f.pulsed(late, 6001);
+    EXPECT_TRUE(f.events().empty()) << "its answer does not count yet";
+    f.expect_confirmed();
+    for (unsigned again = 0; again < 3; ++again) {
+      EXPECT_TRUE(f.fsm().wanted_connection().has_value()) << again;
+      f.run_for(100ms);
+      if (comes) {
+        f.pulsed(f.pulse({}), 20);
+        break;
+      }
+      f.pulsed(f.pulse({}), 6101 + 100 * again);
+      if (again < 2) f.expect_confirmed();
+    }
+    EXPECT_EQ(f.fsm().wanted_connection().has_value(), comes);
+    EXPECT_EQ(renewals(f.events()).size(), comes ? 1U : 0U);
+  }
+}
+
 // It knows of no majority before one has come back to it, and the first who is back is no majority.
 TEST(ControlFsmTest, AStoreThatWasStartedAgainHasItsTimeToBeWithAMajority) {
   constexpr auto kNever = control::Pulsed::kNever;
@@ -1414,6 +1443,9 @@ TEST(ControlFsmTest, TheEndOfAConnectionThatNobodyWantsIsNoNews) {
   EXPECT_EQ(closed.links().back().first, ControlState::Closed);
   VotingFixture deserted;
   deserted.open_2();
+  deserted.pulsed(deserted.pulse({}), 0);
+  deserted.expect_confirmed();
+  deserted.run_for(500ms);
   deserted.pulsed(deserted.pulse({}), 6001);
   EXPECT_EQ(deserted.links().back().first, ControlState::Down);
   for (Fixture* f : {&closed, static_cast<Fixture*>(&deserted)}) {
