@@ -99,10 +99,12 @@ void Leader::on_snapshot(const WatchSnapshot& snapshot, Time now) {
     note_facts(entry);
   for (const auto& problem : problems)
     outbox_.log(problem, true);
-  // Not of a job that has begun: the leader before has told those.
+  // Not of a job that has begun: the leader before has told those, but not who has come to a later
+  // store at once.
+  const bool none_told =
+      state_->round.number == 0 || (succession_.is_later() && !state_->round_written);
   for (const auto& [ticket, member] : state_->members)
-    if (state_->round.number == 0 && !known.contains(ticket))
-      outbox_.tell({News::What::Joined, ticket, member.document.host, ""});
+    if (none_told && !known.contains(ticket)) tell_joined(ticket, member.document);
   writer_.drop();
   disagreement_ =
       rendezvous::disagreement(config_.host, full_agreement(config_), state_->agreement);
@@ -140,7 +142,7 @@ void Leader::apply(const Change& change, Time now) {
     read_again();
   } else if (document) {
     if (!state_->members.contains(ticket) && round.phase != Phase::Closed)
-      outbox_.tell({News::What::Joined, ticket, document->host, ""});
+      tell_joined(ticket, *document);
     observe(*state_, config_, ticket, std::move(*document), now);
   } else {
     outbox_.log(document.error().what(), true);
@@ -179,6 +181,14 @@ void Leader::compare_facts() {
   outbox_.push(std::move(action));
 }
 
+// Who comes over from the store before was told of there; unless it has missed a round since then.
+void Leader::tell_joined(const std::string& ticket, const MemberDocument& document) {
+  const bool was_gone = told_gone_.erase(ticket) > 0;
+  const bool comes_over = succession_.is_later() && document.latest.exists() &&
+                          !document.latest.before(state_->round.latest);
+  if (was_gone || !comes_over) outbox_.tell({News::What::Joined, ticket, document.host, ""});
+}
+
 void Leader::tell_gone(const std::string& ticket) {
   unseen_.erase(ticket);
   const auto member = state_->members.find(ticket);
@@ -186,6 +196,7 @@ void Leader::tell_gone(const std::string& ticket) {
       state_->round.phase == Phase::Closed)
     return;
   const MemberDocument& document = member->second.document;
+  told_gone_.insert(ticket);
   outbox_.tell({News::What::Gone, ticket, document.host,
                 document.leave ? document.leave->reason : std::string(kSessionEnded)});
 }
@@ -217,6 +228,7 @@ void Leader::tell_unseen(Time now) {
   if (unseen_.empty() || (s.grace_until && now < *s.grace_until)) return;
   for (const auto& [ticket, node] : std::exchange(unseen_, {})) {
     if (s.members.contains(ticket) || node.host.empty() || s.round.phase == Phase::Closed) continue;
+    told_gone_.insert(ticket);
     outbox_.tell({News::What::Gone, ticket, node.host,
                   node.why.empty() ? std::string(kSessionEnded) : node.why});
   }

@@ -8,6 +8,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 
 #include "rendezvous/decision_writer.hpp"
@@ -79,6 +80,7 @@ class Leader {
   [[nodiscard]] bool may_decide() const;
   void tell_written(Decision decision, Time now);
   void tell_news(Decision& decision);
+  void tell_joined(const std::string& ticket, const MemberDocument& document);
   void tell_gone(const std::string& ticket);
   void note_unseen(const State* previous);
   void tell_unseen(Time now);
@@ -122,7 +124,8 @@ class Leader {
     std::string why;  // as far as it is known
   };
   std::map<std::string, Unseen> unseen_;
-  bool new_facts_ = false;  // some nodes' were not compared yet
+  std::set<std::string> told_gone_;  // tickets
+  bool new_facts_ = false;           // some nodes' were not compared yet
   std::size_t most_writes_ = kMaxWrites;
   Rejections rejections_;
 };

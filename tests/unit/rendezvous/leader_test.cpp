@@ -1196,18 +1196,19 @@ TEST(TwoFirstStoresTest, ALaterGenerationLeavesBothBehind) {
 // A leader with an outbox, and what it has asked for.
 class LeaderTest : public testing::Test {
  protected:
-  void begin(Config s, std::optional<Time> grace_until = {}, LeaderDocument before = {}) {
+  void begin(Config s, std::optional<Time> grace_until = {}, LeaderDocument before = {},
+             const Succession& succession = {}) {
     config_ = std::move(s);
     leader_ = std::make_unique<Leader>(config_, outbox_, "value", 3, nullptr, seen_, grace_until,
-                                       std::nullopt, kNow, Succession{}, std::move(before));
+                                       std::nullopt, kNow, succession, std::move(before));
   }
-  // "host: reason" of each node that this leader tells is gone.
-  std::vector<std::string> gone(Time now = kNow) {
+  // "host: reason" of each node that this leader tells is gone; or has joined.
+  std::vector<std::string> gone(Time now = kNow) { return told(News::What::Gone, now); }
+  std::vector<std::string> told(News::What what, Time now = kNow) {
     leader_->advance(now);
     std::vector<std::string> told;
     for (auto& action : outbox_.take()) {
-      if (auto* news = std::get_if<NewsAction>(&action);
-          news != nullptr && news->news.what == News::What::Gone)
+      if (auto* news = std::get_if<NewsAction>(&action); news != nullptr && news->news.what == what)
         told.push_back(news->news.host + ": " + news->news.reason);
       if (auto* commit = std::get_if<CommitAction>(&action))
         leader_->on_commit({commit->request, CommitOutcome::Committed, ""}, now);
@@ -1264,6 +1265,33 @@ TEST_F(LeaderTest, TellsOfTheLeaderThatDiedAndOfWhoWentWithIt) {
   EXPECT_THAT(gone(),
               ElementsAre("host-b: its session has ended", "host-old: its session has ended"));
   EXPECT_TRUE(gone().empty());
+}
+
+// The leader at the store before has told of those who come over, at once or a moment later; not of
+// a newcomer that waited at this one.
+TEST_F(LeaderTest, AtALaterStoreOnlyNewcomersHaveJoined) {
+  const auto of_round = [](int number, int rank) {
+    return [number, rank](MemberDocument& d) {
+      d.host = "host-" + std::to_string(rank);
+      holding(d, 5, rank, 3).latest = {1, number, rank, 3, 0};
+    };
+  };
+  Found found(config(3));
+  found.member("1", of_round(5, 1)).member("new");
+  begin(config(3), {}, {}, kLater);
+  commits();
+  snapshot(found);
+  EXPECT_THAT(told(News::What::Joined), ElementsAre("host-new: "));
+  const auto comes = [&](const std::string& ticket, const auto& change) {
+    Found one(config(3));
+    one.member(ticket, change);
+    leader_->on_changes({watches_.back().watch, one.entries()}, kNow);
+    return told(News::What::Joined);
+  };
+  EXPECT_THAT(comes("2", of_round(5, 2)), testing::IsEmpty());
+  leader_->on_changes({watches_.back().watch, {{found.keys().member("2"), std::nullopt}}}, kNow);
+  EXPECT_THAT(comes("2", of_round(5, 2)), ElementsAre("host-2: ")) << "it was gone";
+  EXPECT_THAT(comes("old", of_round(4, 0)), ElementsAre("host-0: ")) << "it has missed a round";
 }
 
 TEST_F(LeaderTest, TellsOfTheLeaderThatDiedWithoutAPlace) {
