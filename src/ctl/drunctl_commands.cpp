@@ -101,6 +101,10 @@ int print_page_key(const RunningCommand& command) {
   return page_key(command.options(), command.deadline());
 }
 
+int print_job_token(const RunningCommand& command) {
+  return job_token(command.options());
+}
+
 int stacks_of_jobs(const RunningCommand& command) {
   return stacks(command.options(), command.deadline());
 }
@@ -156,6 +160,7 @@ const std::map<std::string, Verb>& verbs() {
       {"doctor", {0, kAny, doctor_of_nodes}},
       {"history", {0, 1, status_of_jobs}},
       {"page-key", {0, 1, print_page_key}},
+      {"job-token", {1, 1, print_job_token}},
       {"stacks", {0, 1, stacks_of_jobs}},
       {"timeline", {1, kAny, timeline_of_files}},
   };

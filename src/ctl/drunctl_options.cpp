@@ -96,6 +96,9 @@ constexpr std::array kCommands{
     cli::Command{"page-key", "[ID]",
                  "prints what the status page asks for: of the token that is given, or of the jobs of this user here for "
                  "which drun has made one", {}},
+    cli::Command{"job-token", "ID",
+                 "prints the token with which job ID reaches what is its own in a drun-store that has the token given here, "
+                 "and nothing else", {}},
     cli::Command{"stats", "", "shows the store's counters", {}},
     cli::Command{"ping", "", "measures how long an answer takes", {}},
 };

@@ -11,6 +11,7 @@
 #include "base/printable.hpp"
 #include "cli/usage_error.hpp"
 #include "drun/store/errors.hpp"
+#include "rendezvous/keys.hpp"
 #include "secure/token.hpp"
 #include "status/agent_socket.hpp"
 #include "store/client/control_query.hpp"
@@ -88,6 +89,18 @@ Tls made_key_at(const Endpoint& store, Clock::time_point deadline) {
   for (const MadeKey& key : keys)
     if (!is_there(key) && fits(key, store, deadline)) return key.tls;
   return nullptr;
+}
+
+int job_token(const CtlOptions& options) {
+  if (options.tls == nullptr)
+    throw cli::UsageError(
+        "there is no token: give the store's, in DRUN_TOKEN or with --token-file");
+  const auto token = options.tls->job_token(rendezvous::escape_id(options.words.front()));
+  if (!token) throw cli::UsageError("the token: " + token.error().what());
+  std::string line = token->handed_over("");
+  print(line.substr(1) + "\n");
+  secure::wipe(line);
+  return kOk;
 }
 
 int page_key(const CtlOptions& options, Clock::time_point deadline) {

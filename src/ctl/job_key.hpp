@@ -22,6 +22,9 @@ using Tls = std::shared_ptr<const secure::TlsContext>;
 [[nodiscard]] Tls made_key_at(const Endpoint& store,
                               std::chrono::steady_clock::time_point deadline);
 
+// Prints the token of a job at a store that has the token given.
+int job_token(const CtlOptions& options);
+
 // Prints what the status page asks for, of the token that was given, or else of the job.
 int page_key(const CtlOptions& options, std::chrono::steady_clock::time_point deadline);
 

@@ -19,39 +19,50 @@ constexpr std::size_t kKeyBytes = TlsContext::kKeyBytes;
 constexpr std::string_view kExtractLabel = "drun tls psk 1";
 constexpr std::string_view kExpandLabel = "agent connection\1";
 constexpr std::string_view kPageLabel = "drun status page 1";
-constexpr std::string_view kCertificateKeyLabel = "drun tls certificate key 1";
+constexpr std::string_view kCertificateLabel = "key of a certificate\1";
+constexpr std::string_view kJobsLabel = "tokens of jobs\1";
 constexpr std::string_view kIdentity = "drun";
+constexpr std::string_view kJobIdentity = "drun job ";
+// In front of what has a certificate for of_secret(); no key begins so.
+constexpr std::string_view kCertificateSecret{"certificate\0", 12};
 constexpr std::array<unsigned char, 2> kCipher{0x13, 0x01};  // TLS_AES_128_GCM_SHA256
 
 const unsigned char* bytes_of(std::string_view text) {
   return reinterpret_cast<const unsigned char*>(text.data());
 }
 
+std::string hmac(const TlsLibrary& tls, std::string_view key, std::string_view text) {
+  std::string result(kKeyBytes, '\0');
+  tls.hmac(tls.sha256(), key.data(), static_cast<int>(key.size()), bytes_of(text), text.size(),
+           reinterpret_cast<unsigned char*>(result.data()), nullptr);
+  return result;
+}
+
 // HKDF with SHA-256 (RFC 5869): one step of each kind gives 32 bytes.
-std::string derived(const TlsLibrary& tls, std::string_view label, std::string_view secret) {
-  std::array<unsigned char, kKeyBytes> extracted{};
-  std::string key(kKeyBytes, '\0');
-  tls.hmac(tls.sha256(), label.data(), static_cast<int>(label.size()), bytes_of(secret),
-           secret.size(), extracted.data(), nullptr);
-  tls.hmac(tls.sha256(), extracted.data(), static_cast<int>(extracted.size()),
-           bytes_of(kExpandLabel), kExpandLabel.size(),
-           reinterpret_cast<unsigned char*>(key.data()), nullptr);
-  ::explicit_bzero(extracted.data(), extracted.size());
+std::string derived(const TlsLibrary& tls, std::string_view token, std::string_view label) {
+  std::string extracted = hmac(tls, kExtractLabel, token);
+  std::string key = hmac(tls, extracted, label);
+  wipe(extracted);
   return key;
 }
 
-// Of the token.
-const std::string& key_of(const SSL* ssl) {
-  const TlsLibrary& tls = *tls_library();
-  return *static_cast<const std::string*>(tls.context_data(tls.ssl_context(ssl), 0));
+std::string text_of_job_token(const TlsLibrary& tls, std::string_view jobs_secret,
+                              std::string_view job) {
+  std::string proof = hmac(tls, jobs_secret, job);
+  std::string text(kJobTokenStart);
+  // The secret is written once, where it is to stay.
+  text.reserve(text.size() + job.size() + 1 + 2 * proof.size());
+  text.append(job) += ':';
+  append_hex(text, proof);
+  wipe(proof);
+  return text;
 }
 
 // Null: there is no memory for it.
-SSL_SESSION* session_of(SSL* ssl) {
+SSL_SESSION* session_of(SSL* ssl, const std::string& key) {
   const TlsLibrary& tls = *tls_library();
   SSL_SESSION* session = tls.session_new();
   if (session == nullptr) return nullptr;
-  const std::string& key = key_of(ssl);
   if (tls.session_set_key(session, bytes_of(key), key.size()) == 1 &&
       tls.session_set_cipher(session, tls.cipher_find(ssl, kCipher.data())) == 1 &&
       tls.session_set_version(session, TLS1_3_VERSION) == 1)
@@ -60,20 +71,9 @@ SSL_SESSION* session_of(SSL* ssl) {
   return nullptr;
 }
 
-int use_key(SSL* ssl, const EVP_MD*, const unsigned char** identity, std::size_t* size,
-            SSL_SESSION** session) {
-  *session = session_of(ssl);
-  *identity = bytes_of(kIdentity);
-  *size = kIdentity.size();
-  return *session != nullptr ? 1 : 0;
-}
-
-// Without a key, as for a stranger's identity, OpenSSL asks for a certificate, which there is not.
-int find_key(SSL* ssl, const unsigned char* identity, std::size_t size, SSL_SESSION** session) {
-  *session = nullptr;
-  if (std::string_view(reinterpret_cast<const char*>(identity), size) != kIdentity) return 1;
-  *session = session_of(ssl);
-  return *session != nullptr ? 1 : 0;
+const TlsContext& context_of(const SSL* ssl) {
+  const TlsLibrary& tls = *tls_library();
+  return *static_cast<const TlsContext*>(tls.context_data(tls.ssl_context(ssl), 0));
 }
 
 Error unusable() {
@@ -131,38 +131,78 @@ Status can_speak_tls() {
   return library ? Status(Done{}) : Status(library.error());
 }
 
-TlsContext::TlsContext(const TlsLibrary& library, std::string secret, ssl_ctx_st* context)
-    : library_(library), secret_(std::move(secret)), context_(context) {
-  library_.context_set_data(context_, 0, &secret_);
-}
-
 TlsContext::~TlsContext() {
   library_.context_free(context_);
-  wipe(secret_);
+  wipe(key_);
+  wipe(jobs_secret_);
+  wipe(certificate_);
+}
+
+int TlsContext::show_key(SSL* ssl, const EVP_MD*, const unsigned char** identity, std::size_t* size,
+                         SSL_SESSION** session) {
+  const TlsContext& own = context_of(ssl);
+  *session = session_of(ssl, own.key_);
+  *identity = bytes_of(own.identity_);
+  *size = own.identity_.size();
+  return *session != nullptr ? 1 : 0;
+}
+
+// Without a key, as for a stranger's identity, OpenSSL asks for a certificate, which there is not.
+int TlsContext::find_key(SSL* ssl, const unsigned char* identity, std::size_t size,
+                         SSL_SESSION** session) {
+  *session = nullptr;
+  auto claim = context_of(ssl).claim_of({reinterpret_cast<const char*>(identity), size});
+  if (!claim) return 1;
+  *session = session_of(ssl, claim->key);
+  wipe(claim->key);
+  // It counts once the handshake has proved it.
+  static_cast<std::string*>(tls_library()->ssl_data(ssl, 0))->swap(claim->job);
+  return *session != nullptr ? 1 : 0;
+}
+
+// Whoever has a job's token of another store is told that he has another token, as all others are:
+// his proof does not fit this key.
+std::optional<TlsContext::Claim> TlsContext::claim_of(std::string_view identity) const {
+  if (identity == identity_ || identity == kIdentity) return Claim{key_, ""};
+  if (!identity.starts_with(kJobIdentity)) return std::nullopt;
+  if (jobs_secret_.empty()) return Claim{key_, ""};
+  const std::string_view job = identity.substr(kJobIdentity.size());
+  std::string token = text_of_job_token(library_, jobs_secret_, job);
+  Claim claim{derived(library_, token, kExpandLabel), std::string(job)};
+  wipe(token);
+  return claim;
+}
+
+Result<Token> TlsContext::job_token(std::string_view job) const {
+  if (jobs_secret_.empty() || job.empty())
+    return Error(std::make_error_code(std::errc::invalid_argument),
+                 "it is not a store's token, from which those of jobs follow");
+  return Token::from(text_of_job_token(library_, jobs_secret_, job));
+}
+
+std::string TlsContext::secret() const {
+  if (has_certificate()) return std::string(kCertificateSecret) + certificate_;
+  return identity_ == kIdentity ? key_ : key_ + identity_;
 }
 
 std::string TlsContext::page_key() const {
-  std::array<unsigned char, kKeyBytes> bytes{};
-  std::string of_key = certified_ ? derived(library_, kCertificateKeyLabel, secret_) : secret_;
-  library_.hmac(library_.sha256(), of_key.data(), static_cast<int>(of_key.size()),
-                bytes_of(kPageLabel), kPageLabel.size(), bytes.data(), nullptr);
+  std::string of_key =
+      has_certificate() ? derived(library_, certificate_, kCertificateLabel) : key_;
+  const std::string bytes = hmac(library_, of_key, kPageLabel);
   wipe(of_key);
   std::string text;
-  append_hex(text, {reinterpret_cast<const char*>(bytes.data()), bytes.size()});
+  append_hex(text, bytes);
   return text;
 }
 
 // What both kinds have in common.
-Result<std::shared_ptr<TlsContext>> TlsContext::begin(std::string secret) {
+Result<std::shared_ptr<TlsContext>> TlsContext::begin() {
   const auto& library = tls_library();
-  if (!library) {
-    wipe(secret);
-    return library.error();
-  }
+  if (!library) return library.error();
   const TlsLibrary& tls = *library;
   SSL_CTX* made = tls.context_new(tls.method());
   if (made == nullptr) return unusable();
-  std::shared_ptr<TlsContext> context(new TlsContext(tls, std::move(secret), made));
+  std::shared_ptr<TlsContext> context(new TlsContext(tls, made));
   tls.context_set_options(made, SSL_OP_NO_TICKET | SSL_OP_NO_COMPRESSION);
   // Buffers are there only while there is something in them.
   tls.context_ctrl(made, SSL_CTRL_MODE, SSL_MODE_RELEASE_BUFFERS, nullptr);
@@ -177,25 +217,53 @@ Result<std::shared_ptr<TlsContext>> TlsContext::begin(std::string secret) {
   return context;
 }
 
+Result<std::shared_ptr<const TlsContext>> TlsContext::with_key(std::string key,
+                                                               std::string identity,
+                                                               std::string jobs_secret) {
+  auto context = begin();
+  if (!context) {
+    wipe(key);
+    wipe(jobs_secret);
+    return context.error();
+  }
+  TlsContext& made = **context;
+  made.key_ = std::move(key);
+  made.identity_ = std::move(identity);
+  made.jobs_secret_ = std::move(jobs_secret);
+  made.library_.context_set_data(made.context_, 0, &made);
+  made.library_.context_set_use_psk(made.context_, show_key);
+  made.library_.context_set_find_psk(made.context_, find_key);
+  return std::shared_ptr<const TlsContext>(std::move(*context));
+}
+
 Result<std::shared_ptr<const TlsContext>> TlsContext::of(const Token& token) {
   const auto& library = tls_library();
   if (!library) return library.error();
-  std::string key = derived(*library, kExtractLabel, token.text_);
-  auto context = of_secret(key);
-  wipe(key);
-  return context;
+  const auto job = token.job();
+  return with_key(derived(*library, token.text_, kExpandLabel),
+                  job ? std::string(kJobIdentity).append(*job) : std::string(kIdentity),
+                  job ? std::string() : derived(*library, token.text_, kJobsLabel));
 }
 
 Result<std::shared_ptr<const TlsContext>> TlsContext::of(const Certificate& certificate) {
-  auto context = begin(certificate.together());
+  auto context = begin();
   if (!context) return context.error();
+  (*context)->certificate_ = certificate.together();
   if (const Status used = (*context)->use(certificate); !used) return used.error();
   return std::shared_ptr<const TlsContext>(std::move(*context));
 }
 
+Result<std::shared_ptr<const TlsContext>> TlsContext::of_secret(std::string_view secret) {
+  if (secret.starts_with(kCertificateSecret))
+    return of(Certificate::from(secret.substr(kCertificateSecret.size())));
+  if (secret.size() < kKeyBytes) return wrong("it is no secret of drun's");
+  const std::string_view identity = secret.substr(kKeyBytes);
+  return with_key(std::string(secret.substr(0, kKeyBytes)),
+                  std::string(identity.empty() ? kIdentity : identity), "");
+}
+
 Status TlsContext::use(const Certificate& given) {
   const TlsLibrary& tls = library_;
-  certified_ = true;
   X509_STORE* trusted = tls.context_authorities(context_);
   if (each_certificate(tls, given.authorities,
                        [&](X509* one) { return tls.add_authority(trusted, one) == 1; }) == 0)
@@ -220,17 +288,6 @@ Status TlsContext::use(const Certificate& given) {
                  reason_of_refusal(tls));
   tls.context_set_verify(context_, SSL_VERIFY_PEER | SSL_VERIFY_FAIL_IF_NO_PEER_CERT, nullptr);
   return Done{};
-}
-
-Result<std::shared_ptr<const TlsContext>> TlsContext::of_secret(std::string_view secret) {
-  if (secret.size() != kKeyBytes) return of(Certificate::from(secret));
-  auto context = begin(std::string(secret));
-  if (!context) return context.error();
-  SSL_CTX* made = (*context)->context_;
-  const TlsLibrary& tls = (*context)->library_;
-  tls.context_set_use_psk(made, use_key);
-  tls.context_set_find_psk(made, find_key);
-  return std::shared_ptr<const TlsContext>(std::move(*context));
 }
 
 }  // namespace drun::secure

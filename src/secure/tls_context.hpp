@@ -4,6 +4,7 @@
 
 #include <cstddef>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 
@@ -13,6 +14,9 @@
 
 // OpenSSL's.
 struct ssl_ctx_st;
+struct ssl_st;
+struct ssl_session_st;
+struct evp_md_st;
 
 namespace drun::secure {
 
@@ -39,9 +43,13 @@ class TlsContext {
   TlsContext& operator=(const TlsContext&) = delete;
   ~TlsContext();
 
-  // Of a token kKeyBytes, and the token cannot be had from them.
-  [[nodiscard]] const std::string& secret() const { return secret_; }
-  [[nodiscard]] bool has_certificate() const { return certified_; }
+  // For of_secret(): of a token a key, and the token cannot be had from it.
+  [[nodiscard]] std::string secret() const;
+  [[nodiscard]] bool has_certificate() const { return !certificate_.empty(); }
+  // Of a store: the token with which the job of that name, as it is in keys, reaches what is its
+  // own there, and nothing else. It follows from the store's token, and nothing follows from it.
+  // An error: this one is a job's already, or only the key is known, or the name is too long.
+  [[nodiscard]] Result<Token> job_token(std::string_view job) const;
   // 64 hexadecimal digits, which the status page asks for. Nothing secret can be had from them, and
   // nothing else of the job. With certificates each node's own.
   [[nodiscard]] std::string page_key() const;
@@ -49,14 +57,32 @@ class TlsContext {
  private:
   friend class TlsEngine;
 
-  TlsContext(const TlsLibrary& library, std::string secret, ssl_ctx_st* context);
-  [[nodiscard]] static Result<std::shared_ptr<TlsContext>> begin(std::string secret);
+  // What a client says that it has.
+  struct Claim {
+    std::string key;
+    std::string job;  // empty: all
+  };
+  TlsContext(const TlsLibrary& library, ssl_ctx_st* context)
+      : library_(library), context_(context) {}
+  [[nodiscard]] static Result<std::shared_ptr<TlsContext>> begin();
+  [[nodiscard]] static Result<std::shared_ptr<const TlsContext>> with_key(std::string key,
+                                                                          std::string identity,
+                                                                          std::string jobs_secret);
   [[nodiscard]] Status use(const Certificate& certificate);
+  // OpenSSL's callbacks.
+  static int show_key(ssl_st* ssl, const evp_md_st* digest, const unsigned char** identity,
+                      std::size_t* size, ssl_session_st** session);
+  static int find_key(ssl_st* ssl, const unsigned char* identity, std::size_t size,
+                      ssl_session_st** session);
+  // Nullopt: it is not drun's.
+  [[nodiscard]] std::optional<Claim> claim_of(std::string_view identity) const;
 
   const TlsLibrary& library_;
-  std::string secret_;
+  std::string key_{};
+  std::string identity_{};     // which a client shows
+  std::string jobs_secret_{};  // empty: it has no jobs
+  std::string certificate_{};  // Certificate::together(); empty: there is a key
   ssl_ctx_st* context_;
-  bool certified_ = false;
 };
 
 }  // namespace drun::secure

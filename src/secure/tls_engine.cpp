@@ -40,13 +40,17 @@ TlsEngine::TlsEngine(std::shared_ptr<const TlsContext> context, Role role)
     throw std::bad_alloc();
   }
   library_.ssl_set_bio(ssl_, from_network_, to_network_);
+  if (library_.ssl_set_data(ssl_, 0, &job_) != 1) {
+    library_.ssl_free(ssl_);
+    throw std::bad_alloc();
+  }
   if (role == Role::Server) {
     library_.ssl_set_accept_state(ssl_);
     return;
   }
   // A server that does not know the token may not show a certificate instead: none is trusted. Of a
   // server OpenSSL would ask more of the key than there is.
-  if (!context_->certified_) library_.ssl_set_verify(ssl_, SSL_VERIFY_PEER, nullptr);
+  if (!context_->has_certificate()) library_.ssl_set_verify(ssl_, SSL_VERIFY_PEER, nullptr);
   library_.ssl_set_connect_state(ssl_);
   library_.clear_errors();
   library_.ssl_do_handshake(ssl_);
@@ -60,13 +64,14 @@ TlsEngine::~TlsEngine() {
 void TlsEngine::receive(std::string_view bytes, std::string& plain) {
   if (role_ == Role::Client && received_ == 0 && !bytes.empty() && bytes.front() != kTlsHello &&
       bytes.front() != kTlsAlert)
-    return fail(context_->certified_ ? Failure::NoCertificate : Failure::NotTls);
+    return fail(context_->has_certificate() ? Failure::NoCertificate : Failure::NotTls);
   while (!bytes.empty() && (state_ == State::Handshake || state_ == State::Open)) {
     const std::string_view piece = bytes.substr(0, kPiece);
     bytes.remove_prefix(piece.size());
     if (state_ == State::Handshake) received_ += piece.size();
     take(piece, plain);
-    const std::size_t most = context_->certified_ ? kCertifiedHandshakeBytes : kHandshakeBytes;
+    const std::size_t most =
+        context_->has_certificate() ? kCertifiedHandshakeBytes : kHandshakeBytes;
     if (state_ == State::Handshake && received_ > most) fail(Failure::Stranger);
   }
 }
@@ -106,12 +111,12 @@ void TlsEngine::go_on(std::string& plain) {
 
 // OpenSSL has checked it before: twice, where all depends on it.
 bool TlsEngine::is_proven() const {
-  return context_->certified_ ? library_.ssl_verify_result(ssl_) == X509_V_OK
-                              : library_.ssl_session_reused(ssl_) == 1;
+  return context_->has_certificate() ? library_.ssl_verify_result(ssl_) == X509_V_OK
+                                     : library_.ssl_session_reused(ssl_) == 1;
 }
 
 TlsEngine::Failure TlsEngine::reason() const {
-  if (context_->certified_) return reason_with_certificates();
+  if (context_->has_certificate()) return reason_with_certificates();
   if (state_ == State::Open) return Failure::Broken;
   const int reason = ERR_GET_REASON(library_.peek_error());
   if (reason == kUnknownIdentity) return Failure::NoToken;

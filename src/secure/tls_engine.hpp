@@ -69,6 +69,9 @@ class TlsEngine {
   [[nodiscard]] State state() const { return state_; }
   [[nodiscard]] bool is_open() const { return state_ == State::Open; }
   [[nodiscard]] Failure failure() const { return failure_; }
+  // Of a server: the job whose token the other side has. Empty: it has this side's own.
+  // Precondition: is_open().
+  [[nodiscard]] const std::string& job() const { return job_; }
 
  private:
   void take(std::string_view bytes, std::string& plain);
@@ -85,6 +88,7 @@ class TlsEngine {
   bio_st* from_network_;  // ssl_'s
   bio_st* to_network_;    // likewise
   std::string output_;
+  std::string job_;           // that the other side says it is of
   std::size_t received_ = 0;  // in the handshake
   bool heard_ = false;        // plaintext has come
   const Role role_;

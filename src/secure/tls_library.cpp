@@ -28,6 +28,8 @@ Result<TlsLibrary> load() {
   file.need("SSL_new", tls.ssl_new);
   file.need("SSL_free", tls.ssl_free);
   file.need("SSL_get_SSL_CTX", tls.ssl_context);
+  file.need("SSL_set_ex_data", tls.ssl_set_data);
+  file.need("SSL_get_ex_data", tls.ssl_data);
   file.need("SSL_set_bio", tls.ssl_set_bio);
   file.need("SSL_set_connect_state", tls.ssl_set_connect_state);
   file.need("SSL_set_accept_state", tls.ssl_set_accept_state);

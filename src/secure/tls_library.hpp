@@ -34,6 +34,8 @@ struct TlsLibrary {
   decltype(&::SSL_new) ssl_new = nullptr;
   decltype(&::SSL_free) ssl_free = nullptr;
   decltype(&::SSL_get_SSL_CTX) ssl_context = nullptr;
+  decltype(&::SSL_set_ex_data) ssl_set_data = nullptr;
+  decltype(&::SSL_get_ex_data) ssl_data = nullptr;
   decltype(&::SSL_set_bio) ssl_set_bio = nullptr;
   decltype(&::SSL_set_connect_state) ssl_set_connect_state = nullptr;
   decltype(&::SSL_set_accept_state) ssl_set_accept_state = nullptr;

@@ -48,6 +48,15 @@ std::string Token::handed_over(std::string_view variable) const {
   return entry.append("=").append(text_);
 }
 
+std::optional<std::string_view> Token::job() const {
+  std::string_view rest = text_;
+  if (!rest.starts_with(kJobTokenStart)) return std::nullopt;
+  rest.remove_prefix(kJobTokenStart.size());
+  const auto end = rest.find(':');
+  if (end == rest.npos || end == 0) return std::nullopt;
+  return rest.substr(0, end);
+}
+
 // A loop of our own, as glibc has no timingsafe_memcmp() and nothing else here needs OpenSSL. The
 // compiler may not end it early: it has to write to the volatile each time.
 bool Token::is(std::string_view guess) const {

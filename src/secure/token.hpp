@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstddef>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -18,6 +19,9 @@ inline constexpr std::string_view kMakesToken = "head -c 32 /dev/urandom | base6
 inline constexpr std::string_view kShortToken =
     "the token has fewer than 32 characters: who can record a connection may guess it; this makes "
     "one: head -c 32 /dev/urandom | base64";
+
+// A token that follows from a store's, for one of the jobs there, begins so.
+inline constexpr std::string_view kJobTokenStart = "drun-job:";
 
 // Overwrites it where it stands, and leaves it empty.
 void wipe(std::string& secret);
@@ -45,6 +49,8 @@ class Token {
   }
   ~Token() { wipe(text_); }
 
+  // Of a store's token for one of its jobs, "drun-job:NAME:...": the name. Nullopt: it is another.
+  [[nodiscard]] std::optional<std::string_view> job() const;
   // Nobody guesses it, however fast.
   [[nodiscard]] bool is_long() const { return text_.size() >= kLong; }
   // "NAME=text", for the environment of another drun of the job, which takes it out there.

@@ -243,6 +243,8 @@ void ControlFsm::on_handshake_reply(const control::Reply& reply, Time now) {
   if (const auto* error = std::get_if<control::Error>(&reply)) {
     if (const auto refusal = token_refusal(error->code))
       return on_refused(std::string(*refusal), now);
+    if (error->code == control::ErrorCode::OtherJob)
+      return on_refused(std::string(error->text), now);
     lost("it refuses a session: " + std::string(error->text), now);
     return;
   }

@@ -231,7 +231,8 @@ enum class ErrorCode : std::uint16_t {
   RequestIdInUse = 7,
   WrongStore = 8,
   NeedsToken = 9,
-  NeedsCertificate = 10
+  OtherJob = 10,
+  NeedsCertificate = 11
 };
 struct Error {
   ErrorCode code = ErrorCode::Malformed;

@@ -33,6 +33,9 @@ constexpr Milliseconds kTick{10};
 
 // What a peer costs that has not proved yet that it has the token: what OpenSSL keeps of it.
 constexpr std::size_t kStrangerBytes = 48 * 1024;
+// So many strangers may be in the reserve at a time: who has the token may come to empty a store
+// that is full, and who has it not takes little from the rendezvous.
+constexpr std::size_t kMostInReserve = 32;
 // Plaintext that is encrypted at once, so that little is kept twice.
 constexpr std::size_t kEncryptedAtOnce = 64 * 1024;
 
@@ -93,12 +96,14 @@ Connection::Connection(FileDescriptor socket, PeerContext& context, SharedBuffer
       serves_strangers_(context.serves_strangers()) {}
 
 Connection::~Connection() {
-  budget_.give_back(charged_);
+  leave_reserve();
+  charge(0);
 }
 
 void Connection::disconnect(Time now) {
   Peer::disconnect(now);
-  budget_.give_back(std::exchange(charged_, 0));
+  leave_reserve();
+  charge(0);
   socket_.reset();
 }
 
@@ -140,7 +145,7 @@ bool Connection::has_room_to_tell(std::size_t bytes) {
   if (unsent() + bytes > limits_.unread_bytes)
     drop(kDoesNotRead);
   else if (!has_room(bytes))
-    drop(kFull);
+    drop(budget_.refusal());
   else
     return true;
   owner_.request_flush(*this);
@@ -265,7 +270,9 @@ void Connection::take_secure(std::string_view bytes, Time now) {
   if (!decrypt(bytes, plain)) return;
   const bool ended = tls_->state() == secure::TlsEngine::State::Ended;
   if (tls_->is_open() && !is_proven()) {
-    note_proof();
+    leave_reserve();
+    charge(0);  // it may be a job's from now on
+    note_proof(tls_->job());
     has_said_something_ = true;
   }
   if (appends) {
@@ -465,22 +472,46 @@ void Connection::settle() {
   if (unsent() > limits_.unread_bytes) return drop(kDoesNotRead);
   const std::size_t kept =
       input_.capacity() + unsent() + (tls_ && !is_proven() ? kStrangerBytes : 0);
-  if (kept > charged_ && !has_room(kept - charged_)) return drop(kFull);
-  budget_.give_back(charged_);
-  budget_.take(kept);
-  charged_ = kept;
+  if (kept > charged_ && !has_room(kept - charged_)) return drop(budget_.refusal());
+  charge(kept);
+}
+
+void Connection::charge(std::size_t bytes) {
+  const std::size_t before = std::exchange(charged_, bytes);
+  if (scope() == nullptr) {
+    budget_.give_back(before);
+    return budget_.take(bytes);
+  }
+  budget_.give_back_of(scope()->job(), before);
+  budget_.take_for(scope()->job(), bytes);
+}
+
+bool Connection::fits(std::size_t bytes) {
+  return scope() == nullptr ? budget_.fits(bytes) : budget_.fits_job(scope()->job(), bytes);
 }
 
 bool Connection::has_room(std::size_t bytes) {
-  if (budget_.fits(bytes)) return true;
-  if (is_control()) {
-    const Budget::WithReserve reserve(budget_);
-    if (budget_.fits(bytes)) return true;
-  }
+  if (fits_somewhere(bytes)) return true;
   // Strangers to a store with a token make room for whoever has it, or may still show it.
   while (tls_context_ != nullptr && owner_.end_a_stranger(*this))
-    if (budget_.fits(bytes)) return true;
+    if (fits_somewhere(bytes)) return true;
   return false;
+}
+
+bool Connection::fits_somewhere(std::size_t bytes) {
+  if (fits(bytes)) return true;
+  const bool is_stranger = tls_ && !is_proven();
+  const bool may_come_in =
+      is_stranger && (in_reserve_ || shared_.strangers_in_reserve < kMostInReserve);
+  if (!is_control() && !may_come_in && !(is_proven() && is_undecided())) return false;
+  const Budget::WithReserve reserve(budget_);
+  if (!fits(bytes)) return false;
+  if (is_stranger && !std::exchange(in_reserve_, true)) ++shared_.strangers_in_reserve;
+  return true;
+}
+
+void Connection::leave_reserve() {
+  if (std::exchange(in_reserve_, false)) --shared_.strangers_in_reserve;
 }
 
 // Closing with unread input resets the connection, and the peer may lose what was sent before. So

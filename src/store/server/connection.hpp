@@ -32,6 +32,7 @@ struct SharedBuffers {
   std::unique_ptr<char[]> input = std::make_unique_for_overwrite<char[]>(kInputBytes);
   std::string output;
   std::string plain;  // of TLS
+  std::size_t strangers_in_reserve = 0;
 };
 
 class ConnectionOwner {
@@ -132,6 +133,11 @@ class Connection final : public EventSource, public Peer, public TurnQueue::Wait
   bool read_ahead(Time now);
   void settle();
   [[nodiscard]] bool has_room(std::size_t bytes);
+  [[nodiscard]] bool fits(std::size_t bytes);
+  // Within the reserve, too, if it may be the rendezvous, or come to make room.
+  [[nodiscard]] bool fits_somewhere(std::size_t bytes);
+  void leave_reserve();
+  void charge(std::size_t bytes);
   void begin_lingering(Time now);
   bool discard_input();
 
@@ -153,6 +159,7 @@ class Connection final : public EventSource, public Peer, public TurnQueue::Wait
   const bool serves_strangers_;
   bool has_said_something_ = false;
   bool may_prove_ = true;
+  bool in_reserve_ = false;    // while it is a stranger
   bool awaits_turn_ = false;   // until resume()
   bool send_blocked_ = false;  // the socket took less than there was
 };

@@ -161,6 +161,10 @@ bool ControlHandler::apply(const control::Frame& frame) {
     return true;
   }
   if (session_ != kNoSession) context_.sessions.renew(session_, now_);
+  if (const JobScope* scope = peer_.scope(); scope != nullptr && !scope->narrow(request)) {
+    fail(ErrorCode::OtherJob, scope->refusal());
+    return true;
+  }
   std::visit(*this, request);
   return true;
 }
@@ -203,7 +207,9 @@ void ControlHandler::operator()(const control::OpenSession& request) {
   if (!may_open()) return;
   if (!context_.succession.is_serving())
     return peer_.wait(request_, {request.ttl_ms, request.grace_ms, 0, {}, {}}, now_);
-  session_ = open_session(context_, peer_, request, {}, request_, now_, out_);
+  const JobScope* scope = peer_.scope();
+  const std::string_view job = scope ? std::string_view(scope->job()) : std::string_view();
+  session_ = open_session(context_, peer_, request, job, request_, now_, out_);
 }
 
 void ControlHandler::operator()(const control::OpenSuccessor& request) {

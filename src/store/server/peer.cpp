@@ -127,6 +127,7 @@ Peer::State Peer::feed_tcpstore(std::string_view bytes, Fed& fed, Turn::Share& s
       case tcpstore::Decoder::Status::Complete:
         break;
     }
+    if (scope_ && !scope_->holds(request)) return close(kOtherJobsKeys);
     if (!context_.turn.has_room() && tcpstore::takes_much(table, request)) return State::AwaitsTurn;
     // A client of the old versions sends again only when it has given up its wait.
     if (KeyTable::is_waiting(*this) && decoder_.version() != TcpStoreVersion::Torch2_2)
@@ -136,7 +137,7 @@ Peer::State Peer::feed_tcpstore(std::string_view bytes, Fed& fed, Turn::Share& s
     const std::size_t keys = tcpstore::keys_of(table, request);
     const std::uint64_t told_before = table.told();
     const char* failure =
-        tcpstore::apply(table, *this, ++last_wait_, request, context_.limits, output_);
+        tcpstore::apply(table, *this, ++last_wait_, request, context_.limits, output_, scope());
     // What waited to be sent may have gone with the reply.
     const std::size_t after = std::max(before, output_.size() + sent_now_);
     const std::uint64_t told = table.told() - told_before;

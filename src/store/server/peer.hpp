@@ -13,6 +13,7 @@
 #include "secure/tls_context.hpp"
 #include "store/protocol/control_protocol.hpp"
 #include "store/protocol/tcpstore_codec.hpp"
+#include "store/server/job_scope.hpp"
 #include "store/server/shared_output.hpp"
 #include "store/server/succession.hpp"
 #include "store/server/turn.hpp"
@@ -107,6 +108,10 @@ class Peer : public TableClient, public SessionHolder, public Applicant {
   [[nodiscard]] bool has_session() const { return session_ != kNoSession; }
   // It has proved that it has the job's token.
   [[nodiscard]] bool is_proven() const { return is_proven_; }
+  // It has said nothing yet that tells what it speaks.
+  [[nodiscard]] bool is_undecided() const { return phase_ == Phase::Unknown; }
+  // Null: it may reach all there is.
+  [[nodiscard]] const JobScope* scope() const { return scope_.get(); }
   [[nodiscard]] bool is_control() const {
     return phase_ == Phase::Control || phase_ == Phase::ControlOpening;
   }
@@ -150,8 +155,12 @@ class Peer : public TableClient, public SessionHolder, public Applicant {
   }
   // It is about to end: nothing more is done for it.
   void give_up() { is_given_up_ = true; }
-  // What it is fed from now on comes from somebody with the job's token.
-  void note_proof() { is_proven_ = true; }
+  // What it is fed from now on comes from somebody with the token; with `job`, with a token that is
+  // this job's alone.
+  void note_proof(std::string_view job = {}) {
+    is_proven_ = true;
+    if (!job.empty()) scope_ = std::make_unique<const JobScope>(job);
+  }
 
   SharedOutput shared_output_;  // goes before output()
 
@@ -182,6 +191,7 @@ class Peer : public TableClient, public SessionHolder, public Applicant {
   const char* close_reason_ = "";
   SessionId session_ = kNoSession;
   std::optional<Waiting> waiting_;
+  std::unique_ptr<const JobScope> scope_;
   std::uint64_t last_wait_ = 0;  // TCPStore: the numbers of its waits
   std::size_t sent_now_ = 0;     // while it is being fed
   tcpstore::Decoder decoder_{TcpStoreVersion::Torch1_13};

@@ -86,11 +86,31 @@ const char* multi_get(KeyTable& table, const Request& request, std::size_t longe
   return nullptr;
 }
 
-const char* list_keys(KeyTable& table, std::size_t longest_reply, std::string& out) {
+template <typename Visit>  // Visit(string_view key)
+void for_each_key(KeyTable& table, const JobScope* scope, Visit visit) {
+  const auto in_order = [&visit](const Change& entry) {
+    visit(entry.key);
+    return true;
+  };
+  if (scope == nullptr)
+    return table.for_each([&](std::string_view key, std::string_view, SessionId) { visit(key); });
+  table.list(scope->keys(), in_order);
+  table.list(scope->stacks(), in_order);
+}
+
+std::int64_t count_keys(KeyTable& table, const JobScope* scope) {
+  if (scope == nullptr) return static_cast<std::int64_t>(table.size());
+  std::int64_t count = 0;
+  for_each_key(table, scope, [&count](std::string_view) { ++count; });
+  return count;
+}
+
+const char* list_keys(KeyTable& table, const JobScope* scope, std::size_t longest_reply,
+                      std::string& out) {
   const std::size_t start = out.size();
   bool too_long = false;
-  append(out, static_cast<std::int64_t>(table.size()));
-  table.for_each([&](std::string_view key, std::string_view, SessionId) {
+  append(out, count_keys(table, scope));
+  for_each_key(table, scope, [&](std::string_view key) {
     too_long = too_long || out.size() - start + key.size() > longest_reply;
     if (!too_long) append_vector(out, key);
   });
@@ -117,7 +137,8 @@ const char* barrier(KeyTable& table, TableClient& client, std::uint64_t wait,
 }
 
 const char* apply_unpublished(KeyTable& table, TableClient& client, std::uint64_t wait,
-                              const Request& request, const Limits& limits, std::string& out) {
+                              const Request& request, const Limits& limits, std::string& out,
+                              const JobScope* scope) {
   switch (request.op) {
     case Op::Set:
       return table.put(request.key, request.value) ? nullptr : table.refusal();
@@ -152,7 +173,7 @@ const char* apply_unpublished(KeyTable& table, TableClient& client, std::uint64_
       }
       return nullptr;
     case Op::GetNumKeys:
-      append(out, static_cast<std::int64_t>(table.size()));
+      append(out, count_keys(table, scope));
       return nullptr;
     case Op::DeleteKey:
       append(out, std::int64_t{table.erase(request.key) ? 1 : 0});
@@ -184,7 +205,7 @@ const char* apply_unpublished(KeyTable& table, TableClient& client, std::uint64_
       append(out, static_cast<std::int64_t>(table.queue_size(request.key)));
       return nullptr;
     case Op::ListKeys:
-      return list_keys(table, limits.unread_bytes, out);
+      return list_keys(table, scope, limits.unread_bytes, out);
     case Op::Barrier:
       return barrier(table, client, wait, request, out);
     case Op::Validate:
@@ -237,8 +258,8 @@ bool takes_much(const KeyTable& table, const Request& request) {
 }
 
 const char* apply(KeyTable& table, TableClient& client, std::uint64_t wait, const Request& request,
-                  const Limits& limits, std::string& out) {
-  const char* failure = apply_unpublished(table, client, wait, request, limits, out);
+                  const Limits& limits, std::string& out, const JobScope* scope) {
+  const char* failure = apply_unpublished(table, client, wait, request, limits, out, scope);
   table.publish();
   return failure;
 }

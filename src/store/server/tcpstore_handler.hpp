@@ -7,6 +7,7 @@
 
 #include "drun/store/limits.hpp"
 #include "store/protocol/tcpstore_codec.hpp"
+#include "store/server/job_scope.hpp"
 #include "store/table/table.hpp"
 
 namespace drun::store::tcpstore {
@@ -15,10 +16,12 @@ namespace drun::store::tcpstore {
 // client.send_now() sends first; a wait that
 // is not over is registered as `wait`, which is free, and answered through
 // TableClient::on_wait_done(). The request is within the limits as it was decoded; those that
-// depend on what the table holds are checked here. Returns null, or why the connection must be
-// closed: the protocol has no error replies.
+// depend on what the table holds are checked here. What asks for all keys is answered of
+// those in `scope`, if there is one. Returns null, or why the connection must be closed: the
+// protocol has no error replies.
 [[nodiscard]] const char* apply(KeyTable& table, TableClient& client, std::uint64_t wait,
-                                const Request& request, const Limits& limits, std::string& out);
+                                const Request& request, const Limits& limits, std::string& out,
+                                const JobScope* scope = nullptr);
 
 // How many keys it looks at, if that may be many. `request` has keys of another one if it has none
 // of its own.

@@ -75,6 +75,63 @@ struct Pair {
   std::string wire{};
 };
 
+std::string token_of_job(const std::string& store, std::string_view job) {
+  const auto token = context_of(store)->job_token(job);
+  EXPECT_TRUE(token) << token.error().what();
+  return token->handed_over("").substr(1);
+}
+
+TEST(TlsEngineTest, AStoreKnowsTheJobOfATokenThatFollowsFromItsOwn) {
+  const std::string token = token_of_job(kOne, "train%2F1");
+  EXPECT_EQ(token.substr(0, 19), "drun-job:train%2F1:");
+  Pair pair(kOne, token);
+  pair.carry(7);
+  ASSERT_TRUE(pair.client.engine.is_open());
+  ASSERT_TRUE(pair.server.engine.is_open());
+  EXPECT_EQ(pair.server.engine.job(), "train%2F1");
+  pair.client.engine.send("asked");
+  pair.server.engine.send("told");
+  pair.carry();
+  EXPECT_EQ(pair.server.heard, "asked");
+  EXPECT_EQ(pair.client.heard, "told");
+  EXPECT_THAT(pair.wire, Not(HasSubstr(token.substr(19))));
+
+  Pair own(kOne, kOne);
+  own.carry();
+  ASSERT_TRUE(own.server.engine.is_open());
+  EXPECT_EQ(own.server.engine.job(), "") << "the store's own token reaches all";
+}
+
+// What a job's agents have between them, and nobody else.
+TEST(TlsEngineTest, AJobsTokenIsAllThereIsToTheAgentsOfTheJob) {
+  const std::string token = token_of_job(kOne, "a");
+  Pair agents(token, token);
+  agents.carry();
+  ASSERT_TRUE(agents.server.engine.is_open());
+  EXPECT_EQ(agents.server.engine.job(), "");
+  EXPECT_FALSE(context_of(token)->job_token("b")) << "nothing follows from it";
+  for (const std::string& other : {kOne, token_of_job(kOne, "b"), token_of_job(kTwo, "a")}) {
+    Pair pair(token, other);
+    pair.carry();
+    EXPECT_EQ(pair.server.engine.failure(), Failure::OtherToken);
+  }
+}
+
+TEST(TlsEngineTest, AJobsTokenMustFollowFromTheStores) {
+  const std::string token = token_of_job(kOne, "a");
+  std::string renamed = token;
+  renamed[9] = 'b';
+  std::string changed = token;
+  changed.back() = changed.back() == '0' ? '1' : '0';
+  for (const std::string& wrong : {renamed, changed, token_of_job(kTwo, "a")}) {
+    Pair pair(kOne, wrong);
+    pair.carry();
+    EXPECT_FALSE(pair.client.engine.is_open());
+    EXPECT_EQ(pair.server.engine.failure(), Failure::OtherToken);
+    EXPECT_EQ(pair.client.engine.failure(), Failure::OtherToken);
+  }
+}
+
 TEST(TlsEngineTest, WhoHasTheSameTokenIsHeardAndNobodyElseReadsIt) {
   Pair pair;
   pair.carry();

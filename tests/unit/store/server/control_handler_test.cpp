@@ -430,6 +430,95 @@ std::string text_of(Client& client, std::uint64_t id, const Request& request) {
   return std::string(error.text);
 }
 
+// ---- tokens of jobs ----
+
+// Has shown the token of that job.
+class JobClient : public Client {
+ public:
+  JobClient(PeerWorld& world, std::string_view job) : Client(world) {
+    (void)answers();
+    note_proof(job);
+  }
+};
+
+TEST_F(ControlHandlerTest, AJobsTokenReachesTheKeysOfTheJobAlone) {
+  JobClient a(world, "a");
+  client.call<Committed>(1, put("drun/b/k", "secret"));
+  client.call<Committed>(2, put("plain", "v"));
+  a.call<Committed>(3, put("drun/a/k", "v"));
+  a.call<Committed>(4, put("drun-stacks/a/7/n", "v"));
+  const Transaction guarded{{{"drun/b/k", std::nullopt}}, {{"drun/a/k", "w", false}}};
+  const Transaction also_writes{{}, {{"drun/a/k", "w", false}, {"drun/b/k", "w", false}}};
+  for (const Request& request :
+       {Request(put("drun/b/k", "w")), Request(put("drun/aa/k", "w")), Request(put("plain", "w")),
+        Request(put("drun/a", "w")), Request(remove("drun/b/k")), Request(guarded),
+        Request(also_writes), Request(Watch{"drun/b/k", false}), Request(Watch{"drun/b/", true}),
+        Request(Watch{"drun/ab", true}), Request(LastWords{"drun/b/"}), Request(Stats{}),
+        Request(OpenSuccessor{1'000, 0, 0, "drun/b/", {}}), Request(Find{0, {}, 0, "drun/b/", 0}),
+        Request(Gone{1, "drun/b/", {}})})
+    EXPECT_EQ(a.error(5, request), ErrorCode::OtherJob) << request.index();
+  EXPECT_EQ(value("drun/b/k"), "secret");
+  EXPECT_EQ(value("drun/a/k"), "v");
+  EXPECT_FALSE(a.is_closed());
+}
+
+TEST_F(ControlHandlerTest, WhoAsksForAllKeysWithAJobsTokenIsToldOfTheJobs) {
+  JobClient a(world, "a");
+  client.call<Committed>(1, put("drun/a/k", "v"));
+  client.call<Committed>(2, put("drun/b/k", "v"));
+  std::uint64_t watch = 3;
+  for (const std::string_view prefix : {"drun/", "", "dr", "drun/a", "drun/a/"}) {
+    const auto snapshot = a.call<Snapshot>(watch++, Watch{prefix, true});
+    ASSERT_EQ(snapshot.entries.size(), 1U) << prefix;
+    EXPECT_EQ(snapshot.entries[0].key, "drun/a/k");
+  }
+  (void)a.answers();
+  client.call<Committed>(1, put("drun/b/l", "v"));
+  EXPECT_THAT(a.answers(), IsEmpty()) << "nor of changes";
+  client.call<Committed>(2, put("drun/a/l", "v"));
+  EXPECT_EQ(a.answers().size(), watch - 3);
+}
+
+// drunctl ping and keys, and whoever else speaks TCPStore.
+TEST_F(ControlHandlerTest, AJobsTokenReachesNoMoreByTcpStore) {
+  using tcpstore::Op;
+  struct JobPeer : TestPeer {
+    explicit JobPeer(PeerWorld& world) : TestPeer(world) { note_proof("a"); }
+    std::string ask_for(const tcpstore::Request& request) {
+      std::string bytes;
+      tcpstore::encode(bytes, TcpStoreVersion::Torch2_2, request);
+      return ask(bytes);
+    }
+  };
+  client.call<Committed>(1, put("drun/a/k", "v"));
+  client.call<Committed>(2, put("drun/b/k", "v"));
+  std::string hello("\0\xCE\xF7\x85\x3C", 5);
+  JobPeer good(world);
+  (void)good.ask(hello);
+  std::string one;
+  append(one, std::int64_t{1});
+  EXPECT_EQ(good.ask_for({.op = Op::GetNumKeys}), one);
+  std::string list = one;
+  tcpstore::append_vector(list, "drun/a/k");
+  EXPECT_EQ(good.ask_for({.op = Op::ListKeys}), list);
+  EXPECT_THAT(good.ask_for({.op = Op::Get, .key = "drun/a/k"}), HasSubstr("v"));
+  EXPECT_FALSE(good.is_closed());
+  for (const tcpstore::Request& request :
+       {tcpstore::Request{.op = Op::Get, .key = "drun/b/k"},
+        tcpstore::Request{.op = Op::Set, .key = "/x", .value = "v"},
+        tcpstore::Request{.op = Op::DeleteKey, .key = "drun/b/k"},
+        tcpstore::Request{.op = Op::MultiGet, .keys = {"drun/a/k", "drun/b/k"}},
+        tcpstore::Request{.op = Op::Wait, .keys = {"drun/b/k"}},
+        tcpstore::Request{.op = Op::QueueLen, .key = "q"}}) {
+    JobPeer peer(world);
+    (void)peer.ask(hello);
+    EXPECT_EQ(peer.ask_for(request), "");
+    EXPECT_TRUE(peer.is_closed());
+    EXPECT_STREQ(peer.close_reason(), kOtherJobsKeys);
+  }
+  EXPECT_EQ(value("drun/b/k"), "v");
+}
+
 // The workers of one job, or its agents, do not take from the others what is theirs.
 TEST(JobShareTest, AJobThatHasFilledItsShareLeavesTheOthersTheirs) {
   Limits limits;

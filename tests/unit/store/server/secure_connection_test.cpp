@@ -11,6 +11,7 @@
 #include <string_view>
 #include <utility>
 #include <variant>
+#include <vector>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -169,6 +170,81 @@ class SecureConnectionTest : public testing::Test, public ConnectionOwner {
 
   bool awaits_turn_ = false;
 };
+
+// Workers have filled it. Who has the token gets in all the same, and makes room.
+TEST_F(SecureConnectionTest, AFullStoreLetsInWhoHasTheTokenToEmptyIt) {
+  test::PeerWorld full(Limits{.total_bytes = 100'000, .reserved_bytes = 2'000'000});
+  full.context.tls = test::tls_of(test::kToken);
+  ASSERT_TRUE(full.job.put("k", std::string(90'000, 'x')));
+  ASSERT_FALSE(full.budget.fits(48 * 1024));
+  struct Caller {
+    Caller(PeerContext& context, SharedBuffers& shared, ConnectionOwner& owner) {
+      int ends[2];
+      EXPECT_EQ(::socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0, ends), 0);
+      socket.reset(ends[0]);
+      connection = std::make_unique<Connection>(FileDescriptor(ends[1]), context, shared, owner);
+      const std::string hello = test::TlsPeer().say();
+      EXPECT_EQ(::send(socket.get(), hello.data(), hello.size(), MSG_NOSIGNAL),
+                static_cast<ssize_t>(hello.size()));
+      connection->receive({}, false);
+    }
+    FileDescriptor socket;
+    std::unique_ptr<Connection> connection;
+  };
+  std::vector<Caller> strangers;
+  constexpr std::size_t kMost = 32;
+  for (std::size_t i = 0; i < kMost + 2; ++i)
+    strangers.emplace_back(full.context, shared_, static_cast<ConnectionOwner&>(*this));
+  for (std::size_t i = 0; i < strangers.size(); ++i)
+    EXPECT_EQ(strangers[i].connection->is_dead(), i >= kMost) << i;
+  EXPECT_EQ(strangers.back().connection->reason(), kFull) << "what is the rendezvous's is left";
+  for (Caller& each : strangers)
+    each.connection->disconnect({});
+  strangers.clear();
+
+  int ends[2];
+  ASSERT_EQ(::socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0, ends), 0);
+  peer_.reset(ends[0]);
+  connection_ = std::make_unique<Connection>(FileDescriptor(ends[1]), full.context, shared_,
+                                             static_cast<ConnectionOwner&>(*this));
+  test::TlsPeer peer;
+  shake_hands(peer);
+  ASSERT_TRUE(is_good()) << connection_->reason();
+  std::string one;
+  append(one, std::int64_t{1});
+  const std::string hello("\0\xCE\xF7\x85\x3C", 5);
+  EXPECT_EQ(ask(peer, hello + encoded(Op::DeleteKey, "k")), one);
+  EXPECT_EQ(full.job.size(), 0U);
+  hang_up();
+  EXPECT_EQ(full.budget.used(), 0U);
+  EXPECT_EQ(shared_.strangers_in_reserve, 0U);
+}
+
+// What is kept of its connections counts, too: requests that never end, for example.
+TEST_F(SecureConnectionTest, WhatAJobsConnectionMakesTheStoreKeepCountsForTheJob) {
+  test::PeerWorld shared(Limits{.job_bytes = 100'000});
+  auto job = test::tls_of(test::kToken)->job_token("a");
+  ASSERT_TRUE(job);
+  int ends[2];
+  ASSERT_EQ(::socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0, ends), 0);
+  peer_.reset(ends[0]);
+  shared.context.tls = test::tls_of(test::kToken);
+  connection_ = std::make_unique<Connection>(FileDescriptor(ends[1]), shared.context, shared_,
+                                             static_cast<ConnectionOwner&>(*this));
+  test::TlsPeer peer(job->handed_over("").substr(1));
+  shake_hands(peer);
+  const std::string all = encoded(Op::Set, "drun/a/k", std::string(400'000, 'x'));
+  const std::string hello("\0\xCE\xF7\x85\x3C", 5);
+  (void)ask(peer, hello + all.substr(0, 20'000));
+  ASSERT_TRUE(is_good());
+  EXPECT_GT(shared.budget.shares().used_by("a"), 19'000U);
+  (void)ask(peer, all.substr(20'000, 300'000), 10'000);
+  EXPECT_FALSE(is_good());
+  EXPECT_EQ(connection_->reason(), kJobFull);
+  hang_up();
+  EXPECT_EQ(shared.budget.shares().used_by("a"), 0U);
+  EXPECT_EQ(shared.budget.used(), 0U);
+}
 
 TEST_F(SecureConnectionTest, WhoHasTheTokenIsServedAndNothingIsInTheClear) {
   dial();
