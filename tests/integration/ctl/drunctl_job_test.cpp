@@ -184,7 +184,7 @@ class KeyGiver {
  public:
   KeyGiver(const std::string& job, std::string place, const std::string& token)
       : tls_(secure::TlsContext::of(secure::Token::from(token).value()).value()),
-        answer_(tls_->key() + std::move(place)),
+        answer_(tls_->secret() + std::move(place)),
         listener_(named_socket(status::new_key_socket_name(::geteuid(), job))) {
     EXPECT_EQ(::listen(listener_.get(), 8), 0);
     thread_ = std::thread([this] {
@@ -201,7 +201,7 @@ class KeyGiver {
     ::shutdown(listener_.get(), SHUT_RDWR);
     thread_.join();
   }
-  [[nodiscard]] const std::string& key() const { return tls_->key(); }
+  [[nodiscard]] std::string key() const { return tls_->secret(); }
 
  private:
   const std::shared_ptr<const secure::TlsContext> tls_;
@@ -217,7 +217,7 @@ TEST(JobKeyTest, OfTwoJobsOfOneNameEachHasItsOwn) {
   const KeyGiver other(job, "10.0.0.2:41001", "the-token-of-another");
   const auto key_at = [&](const std::string& place) {
     const Tls key = made_key(job, place, std::chrono::steady_clock::now() + kPatience);
-    return key ? key->key() : "none";
+    return key ? key->secret() : "none";
   };
   EXPECT_EQ(key_at("10.0.0.1:41001"), one.key());
   EXPECT_EQ(key_at("10.0.0.2:41001"), other.key());
