@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <optional>
 #include <set>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -21,9 +22,8 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-// For all who are asked, and for each: one that stands still must not hide the others.
+// For all who are asked, at once.
 constexpr std::chrono::milliseconds kKeyLimit{1'000};
-constexpr std::chrono::milliseconds kAgentLimit{200};
 // For a store that may be one that a key fits.
 constexpr std::chrono::milliseconds kStoreLimit{2'000};
 constexpr std::size_t kLongestAnswer = 4'096;
@@ -38,12 +38,11 @@ std::vector<MadeKey> made_keys(const std::optional<std::string>& job, Clock::tim
   std::vector<MadeKey> keys;
   std::set<std::pair<std::string, std::string>> known;
   const auto limit = std::min(deadline, Clock::now() + kKeyLimit);
-  for (const std::string& socket : status::find_key_sockets(job)) {
-    if (Clock::now() >= limit) break;
-    auto answer = status::ask(socket, std::min(limit, Clock::now() + kAgentLimit),
-                              status::Question::Status, kLongestAnswer);
+  for (auto& answer : status::ask_all(status::find_key_sockets(job), limit,
+                                      status::Question::Status, kLongestAnswer)) {
     if (!answer || answer->size() < secure::TlsContext::kKeyBytes) continue;
-    auto tls = secure::TlsContext::of_secret(answer->substr(0, secure::TlsContext::kKeyBytes));
+    auto tls = secure::TlsContext::of_secret(
+        std::string_view(*answer).substr(0, secure::TlsContext::kKeyBytes));
     std::string place = answer->substr(secure::TlsContext::kKeyBytes);
     secure::wipe(*answer);
     if (tls && known.emplace((*tls)->page_key(), place).second)
@@ -58,37 +57,36 @@ bool fits(const MadeKey& key, const Endpoint& store, Clock::time_point deadline)
       .ok();
 }
 
-}  // namespace
-
-// Two jobs may have one name, and of one whose store has moved not all know the place.
-Tls made_key(const std::string& job, const std::string& place, Clock::time_point deadline) {
-  const auto keys = made_keys(job, deadline);
-  for (const MadeKey& key : keys)
-    if (key.place == place) return key.tls;
-  const auto store = parse_endpoint(place, 0);
-  for (const MadeKey& key : keys)
-    if (store && fits(key, *store, deadline)) return key.tls;
-  return nullptr;
-}
-
-// A host may have several names, but the port is a number that few jobs have: such a key is tried
-// first. The others are for a job whose store has moved, if this store asks for one at all: to a
-// store that does, a question without a key is a stranger's.
-Tls made_key_at(const Endpoint& store, Clock::time_point deadline) {
-  const auto keys = made_keys(std::nullopt, deadline);
+// The one that opens the store there. A host may have several names, but the port is a number that
+// few jobs have: such a key is tried first. The others are for a job whose store has moved, if this
+// store asks for one at all: to a store that does, a question without a key is a stranger's.
+Tls key_of_store(const std::vector<MadeKey>& keys, const Endpoint& store,
+                 Clock::time_point deadline) {
   const auto is_there = [&](const MadeKey& key) {
     const auto place = parse_endpoint(key.place, 0);
     return place && place->port == store.port;
   };
   for (const MadeKey& key : keys)
     if (is_there(key) && fits(key, store, deadline)) return key.tls;
-  if (keys.empty()) return nullptr;
+  if (std::ranges::all_of(keys, is_there)) return nullptr;
   const auto plain = store::ControlQuery::open(
       store, std::min(deadline, Clock::now() + kStoreLimit), false, nullptr);
   if (plain || plain.error().code() != store::Errc::WrongToken) return nullptr;
   for (const MadeKey& key : keys)
     if (!is_there(key) && fits(key, store, deadline)) return key.tls;
   return nullptr;
+}
+
+}  // namespace
+
+// Two jobs may have one name, and of one whose store has moved not all know the place.
+Tls made_key(const std::string& job, const std::string& place, Clock::time_point deadline) {
+  const auto store = parse_endpoint(place, 0);
+  return store ? key_of_store(made_keys(job, deadline), *store, deadline) : nullptr;
+}
+
+Tls made_key_at(const Endpoint& store, Clock::time_point deadline) {
+  return key_of_store(made_keys(std::nullopt, deadline), store, deadline);
 }
 
 int job_token(const CtlOptions& options) {

@@ -11,6 +11,7 @@
 #include <cstddef>
 #include <cstring>
 #include <system_error>
+#include <thread>
 #include <utility>
 
 #include "base/deadline.hpp"
@@ -115,7 +116,9 @@ std::vector<std::string> sockets_in(std::string_view table, const Sought& sought
 }
 
 std::vector<std::string> key_sockets_in(std::string_view table, const Sought& sought) {
-  return names_in(table, kKeyStart, sought);
+  auto names = names_in(table, kKeyStart, sought);
+  std::erase_if(names, [&](const auto& name) { return !is_owner(name, sought.user); });
+  return names;
 }
 
 std::vector<std::string> find_sockets(const std::optional<std::string>& job) {
@@ -167,6 +170,19 @@ Result<std::string> ask(const std::string& name, std::chrono::steady_clock::time
       return Error(std::make_error_code(std::errc::message_size), "an endless answer");
   }
   return no_answer();
+}
+
+std::vector<Result<std::string>> ask_all(const std::vector<std::string>& names,
+                                         std::chrono::steady_clock::time_point deadline,
+                                         Question question, std::size_t longest) {
+  std::vector<Result<std::string>> answers(names.size());
+  std::vector<std::thread> threads;
+  threads.reserve(names.size());
+  for (std::size_t i = 0; i < names.size(); ++i)
+    threads.emplace_back([&, i] { answers[i] = ask(names[i], deadline, question, longest); });
+  for (auto& thread : threads)
+    thread.join();
+  return answers;
 }
 
 Question question_of(int socket) {

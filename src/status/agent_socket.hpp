@@ -32,7 +32,7 @@ struct Sought {
 };
 // The names of agents in the text of /proc/net/unix. Pure.
 [[nodiscard]] std::vector<std::string> sockets_in(std::string_view table, const Sought& sought);
-// The same of those that give keys.
+// The same of those that give keys, of this user alone, also root: others' may give what they like.
 [[nodiscard]] std::vector<std::string> key_sockets_in(std::string_view table, const Sought& sought);
 // Those of this host, for the user that runs this program.
 [[nodiscard]] std::vector<std::string> find_key_sockets(const std::optional<std::string>& job);
@@ -55,6 +55,10 @@ enum class Question {
                                       std::chrono::steady_clock::time_point deadline,
                                       Question question = Question::Status,
                                       std::size_t longest = std::size_t{1} << 20);
+// Of all of them at once: those that stand still take no time from the others.
+[[nodiscard]] std::vector<Result<std::string>> ask_all(
+    const std::vector<std::string>& names, std::chrono::steady_clock::time_point deadline,
+    Question question = Question::Status, std::size_t longest = std::size_t{1} << 20);
 // What the other end of this socket asks for.
 [[nodiscard]] Question question_of(int socket);
 

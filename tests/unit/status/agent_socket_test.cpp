@@ -1,10 +1,20 @@
 #include "status/agent_socket.hpp"
 
 #include <sys/socket.h>
+#include <sys/un.h>
 #include <unistd.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cstddef>
+#include <string>
+#include <thread>
+#include <vector>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+
+#include "base/file_descriptor.hpp"
 
 namespace drun::status {
 namespace {
@@ -85,6 +95,52 @@ TEST(AgentSocketTest, KeysHaveNamesOfTheirOwn) {
   EXPECT_THAT(key_sockets_in(all, {1000, {}}), UnorderedElementsAre(train, other));
   EXPECT_THAT(key_sockets_in(all, {100, {}}), IsEmpty());
   EXPECT_THAT(sockets_in(all, {1000, "other"}), IsEmpty());
+}
+
+// A key, and the place beside it, are believed: also root takes them from nobody else.
+TEST(AgentSocketTest, RootTakesKeysFromRootAlone) {
+  const std::string own = new_key_socket_name(0, "train");
+  const std::string all = table({own, new_key_socket_name(1000, "train")});
+  EXPECT_THAT(key_sockets_in(all, {0, {}}), ElementsAre(own));
+  EXPECT_THAT(key_sockets_in(all, {0, "train"}), ElementsAre(own));
+}
+
+// Listens at such a name.
+FileDescriptor listener_at(const std::string& name) {
+  FileDescriptor socket(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  sockaddr_un address{};
+  address.sun_family = AF_UNIX;
+  std::copy(name.begin(), name.end(), address.sun_path + 1);
+  const auto size = static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) + 1 + name.size());
+  EXPECT_EQ(::bind(socket.get(), reinterpret_cast<const sockaddr*>(&address), size), 0);
+  EXPECT_EQ(::listen(socket.get(), 16), 0);
+  return socket;
+}
+
+// The silent ones answer only once the other has been asked, which is the last.
+TEST(AgentSocketTest, ThoseThatStandStillHideNoOther) {
+  std::vector<std::string> names;
+  std::vector<FileDescriptor> listeners;
+  for (int i = 0; i < 4; ++i) {
+    names.push_back(new_key_socket_name(::geteuid(), "train"));
+    listeners.push_back(listener_at(names.back()));
+  }
+  std::thread agents([&] {
+    FileDescriptor last(::accept4(listeners.back().get(), nullptr, nullptr, SOCK_CLOEXEC));
+    EXPECT_EQ(::send(last.get(), "last", 4, MSG_NOSIGNAL), 4);
+    last.reset();
+    for (std::size_t i = 0; i + 1 < listeners.size(); ++i) {
+      const FileDescriptor each(::accept4(listeners[i].get(), nullptr, nullptr, SOCK_CLOEXEC));
+      EXPECT_EQ(::send(each.get(), "late", 4, MSG_NOSIGNAL), 4);
+    }
+  });
+  const auto answers = ask_all(names, std::chrono::steady_clock::now() + std::chrono::seconds(60));
+  agents.join();
+  ASSERT_EQ(answers.size(), names.size());
+  for (std::size_t i = 0; i < answers.size(); ++i) {
+    ASSERT_TRUE(answers[i]) << answers[i].error().what();
+    EXPECT_EQ(*answers[i], i + 1 < answers.size() ? "late" : "last");
+  }
 }
 
 TEST(AgentSocketTest, AProcessOfTheSameContainerMayKnow) {
