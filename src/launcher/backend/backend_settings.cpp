@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 
 #include "base/fnv1a.hpp"
 #include "rendezvous/keys.hpp"
@@ -52,6 +53,18 @@ milliseconds longest_outage(const Options& options, bool hosting) {
   const bool alone = hosting && options.max_nodes == 1;
   if (options.backend == Backend::Standalone || options.local_node >= 0 || alone) return kForever;
   return options.conf.keep_alive_interval * options.conf.keep_alive_max_attempt;
+}
+
+// Twice: helpers, hooks, stacks and those who look at the status page come for a while.
+std::size_t descriptors_with_guests(const Options& options) {
+  return 2 * descriptors_needed(options) + kGuests;
+}
+
+// Nullopt: there is none.
+std::optional<std::size_t> descriptor_limit() {
+  rlimit open{};
+  if (::getrlimit(RLIMIT_NOFILE, &open) != 0 || open.rlim_cur == RLIM_INFINITY) return std::nullopt;
+  return open.rlim_cur;
 }
 
 }  // namespace
@@ -107,28 +120,34 @@ std::size_t descriptors_needed(const Options& options) {
   return kOwn + (relays ? kRelay : 0U) + each * static_cast<std::size_t>(options.nproc_per_node);
 }
 
+DescriptorShares shared_descriptors(std::size_t limit, std::size_t own) {
+  const std::size_t kept = std::min(own, limit / 2);
+  const std::size_t left = limit - kept;
+  return {kept + left / 2, std::max<std::size_t>(left / 4, 1)};
+}
+
 store::ServerOptions server_options(const Options& options, bool successor) {
   store::ServerOptions result;
   result.successor = successor;
-  // Twice: helpers, hooks, stacks and those who look at the status page come for a while.
-  result.limits.spare_descriptors = 2 * descriptors_needed(options) + kGuests;
+  const std::size_t own = descriptors_with_guests(options);
+  const auto limit = descriptor_limit();
+  const bool relays = options.worker_store == WorkerStore::Local;
+  result.limits.spare_descriptors =
+      relays && limit ? shared_descriptors(*limit, own).store_leaves : own;
   result.quorum = static_cast<std::uint32_t>(options.conf.quorum);
   result.founders = founders(options);
   result.job = rendezvous::Keys(options.run_id).prefix;
   if (!successor) result.listening = listening(options);
   result.tls = options.tls;
-  result.workers_need_token = options.worker_store == WorkerStore::Local;
+  result.workers_need_token = relays;
   return result;
 }
 
 store::RelayOptions relay_options(const Options& options) {
   store::RelayOptions result;
   result.tls = options.tls;
-  rlimit open{};
-  if (::getrlimit(RLIMIT_NOFILE, &open) != 0 || open.rlim_cur == RLIM_INFINITY) return result;
-  const std::size_t spare = 2 * descriptors_needed(options) + kGuests;
-  const std::size_t left = open.rlim_cur - std::min<std::size_t>(spare, open.rlim_cur / 2);
-  result.clients = std::max<std::size_t>(left / 4, 1);  // each has two
+  if (const auto limit = descriptor_limit())
+    result.clients = shared_descriptors(*limit, descriptors_with_guests(options)).relay_clients;
   return result;
 }
 

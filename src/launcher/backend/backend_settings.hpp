@@ -39,11 +39,19 @@ namespace drun::launcher {
 // How many descriptors an agent needs for itself and its workers.
 [[nodiscard]] std::size_t descriptors_needed(const Options& options);
 
+// What an agent's store and its relay leave one another of the descriptors of their process.
+struct DescriptorShares {
+  std::size_t store_leaves = 0;   // the store's connections to all others
+  std::size_t relay_clients = 0;  // each takes two
+};
+// Of `limit` descriptors, of which the agent itself needs `own`; half of them at the most, however
+// few there are. All three fit together.
+[[nodiscard]] DescriptorShares shared_descriptors(std::size_t limit, std::size_t own);
+
 // For a store that this agent serves: the first one, or one that is to succeed another.
 [[nodiscard]] store::ServerOptions server_options(const Options& options, bool successor);
 
-// For a relay of this node's workers. The descriptors that a process may have leave room for the
-// agent, and as much again for a store that it hosts.
+// For a relay of this node's workers.
 [[nodiscard]] store::RelayOptions relay_options(const Options& options);
 
 // For the store of --local-nodes, which is in the agents' parent.

@@ -1,5 +1,10 @@
 #include "launcher/backend/backend_settings.hpp"
 
+#include <sys/resource.h>
+
+#include <algorithm>
+#include <cstddef>
+
 #include <gtest/gtest.h>
 
 namespace drun::launcher {
@@ -174,6 +179,32 @@ TEST(BackendSettingsTest, ARelayIsTheOnlyWayToItsStoreAndHasDescriptorsOfItsOwn)
   EXPECT_GE(descriptors_needed(options), direct + 4 * 8) << "two connections each, and their way";
   EXPECT_GE(relay_options(options).clients, 1U);
   EXPECT_EQ(relay_options(options).tls, options.tls);
+}
+
+// A store that has filled its part of the descriptors leaves the relay its own, and the workers
+// theirs.
+TEST(BackendSettingsTest, StoreRelayAndAgentFitIntoOneLimitOfDescriptors) {
+  for (const std::size_t limit : {64U, 1'024U, 4'096U, 1'048'576U})
+    for (const std::size_t own : {20U, 200U, 1'500U}) {
+      const DescriptorShares shares = shared_descriptors(limit, own);
+      const std::size_t store = limit - shares.store_leaves;
+      const std::size_t relay = 2 * shares.relay_clients;
+      EXPECT_LE(std::min(own, limit / 2) + store + relay, limit) << limit << ", " << own;
+      EXPECT_GE(store, limit / 4) << limit << ", " << own;
+      EXPECT_GE(relay, limit / 4 - 1) << limit << ", " << own;
+      EXPECT_LE(shares.store_leaves, limit / 4 * 3) << "the store would take more: " << limit;
+    }
+}
+
+TEST(BackendSettingsTest, AStoreBesideARelayLeavesItItsDescriptors) {
+  rlimit open{};
+  ASSERT_EQ(::getrlimit(RLIMIT_NOFILE, &open), 0);
+  if (open.rlim_cur == RLIM_INFINITY) GTEST_SKIP() << "no limit of descriptors here";
+  Options options;
+  options.worker_store = WorkerStore::Local;
+  const std::size_t leaves = server_options(options, false).limits.spare_descriptors;
+  const std::size_t relay = 2 * relay_options(options).clients;
+  EXPECT_GE(leaves, std::min<std::size_t>(descriptors_needed(options), open.rlim_cur / 2) + relay);
 }
 
 TEST(BackendSettingsTest, TheOrderOfSeveralEndpointsIsPartOfWhoTheFoundersAre) {
