@@ -18,8 +18,6 @@ namespace {
 
 using asio::local::stream_protocol;
 
-// After an error of accept(), which a lack of descriptors is.
-constexpr std::chrono::seconds kPause{1};
 // For a caller to take what it has asked for.
 constexpr std::chrono::seconds kSayLimit{30};
 constexpr std::size_t kMostCallers = 32;  // that wait for a longer answer
@@ -53,38 +51,19 @@ struct StatusDoor::Caller : std::enable_shared_from_this<Caller> {
 };
 
 StatusDoor::StatusDoor(asio::io_context& io, std::string job, Answers answers)
-    : acceptor_(io), pause_(io), job_(std::move(job)), answers_(std::move(answers)) {}
+    : door_(io), job_(std::move(job)), answers_(std::move(answers)) {}
 
 void StatusDoor::open() {
-  asio::error_code error;
-  (void)acceptor_.open(stream_protocol(), error);
-  if (!error)
-    (void)acceptor_.bind(std::string(1, '\0') + status::new_socket_name(::geteuid(), job_), error);
-  if (!error) (void)acceptor_.listen(16, error);
-  if (error) return log::debug("no socket for drunctl health: {}", error.message());
-  wait();
+  const auto error =
+      door_.open(status::new_socket_name(::geteuid(), job_),
+                 [this](stream_protocol::socket caller) { serve(std::move(caller)); });
+  if (error) log::debug("no socket for drunctl health: {}", error.message());
 }
 
 void StatusDoor::close() {
-  asio::error_code ignored;
-  (void)acceptor_.close(ignored);
-  pause_.cancel();
+  door_.close();
   for (const auto& caller : callers_)
     if (const auto waiting = caller.lock()) waiting->leave();
-}
-
-void StatusDoor::wait() {
-  acceptor_.async_accept([this](asio::error_code error, stream_protocol::socket caller) {
-    if (!acceptor_.is_open()) return;
-    if (!error) {
-      serve(std::move(caller));
-      return wait();
-    }
-    pause_.expires_after(kPause);
-    pause_.async_wait([this](asio::error_code cancelled) {
-      if (!cancelled) wait();
-    });
-  });
 }
 
 void StatusDoor::serve(stream_protocol::socket caller) {

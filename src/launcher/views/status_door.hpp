@@ -10,8 +10,8 @@
 
 #include <asio/io_context.hpp>
 #include <asio/local/stream_protocol.hpp>
-#include <asio/steady_timer.hpp>
 
+#include "launcher/views/local_door.hpp"
 #include "status/agent_status.hpp"
 
 namespace drun::launcher {
@@ -36,14 +36,12 @@ class StatusDoor {
  private:
   struct Caller;
 
-  void wait();
   void serve(asio::local::stream_protocol::socket caller);
   // `ask` gets the say to call.
   void serve_later(asio::local::stream_protocol::socket caller,
                    const std::function<void(Say say)>& ask);
 
-  asio::local::stream_protocol::acceptor acceptor_;
-  asio::steady_timer pause_;
+  LocalDoor door_;
   const std::string job_;
   const Answers answers_;
   std::vector<std::weak_ptr<Caller>> callers_;  // that wait for a longer answer
