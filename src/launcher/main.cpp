@@ -108,6 +108,9 @@ int become(const drun::launcher::Options& options) {
   if (!token.empty()) ::putenv(token.data());
   ::execvp(words.front(), words.data());
   const int error = errno;
+  for (const auto variable : {drun::secure::kTokenVariable, drun::secure::kMadeTokenVariable})
+    ::unsetenv(std::string(variable).c_str());
+  drun::secure::wipe(token);
   return fail(options, error == ENOENT ? drun::kNotFound : drun::kCannotRun,
               "cannot start " + options.instead.front() + ": " +
                   std::generic_category().message(error) +

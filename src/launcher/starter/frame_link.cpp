@@ -8,6 +8,8 @@
 #include <asio/buffer.hpp>
 #include <asio/write.hpp>
 
+#include "secure/token.hpp"
+
 namespace drun::launcher {
 
 using Clock = std::chrono::steady_clock;
@@ -93,6 +95,7 @@ void FrameLink::write() {
                         asio::error_code ignored;
                         out_.close(ignored);
                       } else if (!outbox_.empty()) {
+                        secure::wipe(outbox_.front());  // it may have the job's token
                         outbox_.pop_front();
                       }
                       if (!outbox_.empty() || file_) return write();

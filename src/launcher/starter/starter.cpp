@@ -280,9 +280,13 @@ void Starter::order(std::size_t host) {
   if (token_)
     environment.push_back(
         token_->handed_over(options_.token ? secure::kTokenVariable : secure::kMadeTokenVariable));
-  limbs_.send({hosts::FrameType::Order, static_cast<std::uint32_t>(host),
-               pack(hosts::Order{plan_.directory, std::to_string(grace.count()),
-                                 hosts::agent_command(plan_, host, meeting_), environment})});
+  hosts::Order made{plan_.directory, std::to_string(grace.count()),
+                    hosts::agent_command(plan_, host, meeting_), std::move(environment)};
+  hosts::Frame frame{hosts::FrameType::Order, static_cast<std::uint32_t>(host), pack(made)};
+  limbs_.send(frame);
+  if (!token_) return;
+  secure::wipe(frame.payload);
+  secure::wipe(made.environment.back());
 }
 
 void Starter::give_up() {
