@@ -116,18 +116,17 @@ std::optional<SocketOwner> SocketOwners::of_peer(int accepted) {
 std::optional<SocketOwner> owner_in_table(std::string_view table, const SocketAddress& local,
                                           const SocketAddress& remote) {
   const Ip ends[] = {ip_of(local), ip_of(remote)};
-  const bool four = ends[0].family == AF_INET;
-  while (!table.empty()) {
-    std::string_view line = take_until(table, '\n');
-    (void)next_word(line);  // "sl"
-    const auto from = next_word(line);
-    const auto to = next_word(line);
-    // A socket for both kinds of addresses is in the list of IPv6.
-    const bool is_it = (from == text_of(ends[0], false) && to == text_of(ends[1], false)) ||
-                       (four && from == text_of(ends[0], true) && to == text_of(ends[1], true));
-    if (!is_it) continue;
-    for (int i = 0; i < 4; ++i)
-      (void)next_word(line);  // state, queues, timers, retransmissions
+  // A socket for both kinds of addresses is in the list of IPv6. Each line of a long list costs a
+  // search for its text, and no more: it is gone through for each connection.
+  for (const bool mapped : {false, true}) {
+    if (mapped && ends[0].family != AF_INET) break;
+    const auto found =
+        table.find(" " + text_of(ends[0], mapped) + " " + text_of(ends[1], mapped) + " ");
+    if (found == std::string_view::npos) continue;
+    std::string_view rest = table.substr(found);
+    std::string_view line = take_until(rest, '\n');
+    for (int i = 0; i < 6; ++i)
+      (void)next_word(line);  // addresses, state, queues, timers, retransmissions
     const auto user = whole_number<uid_t>(next_word(line));
     (void)next_word(line);  // "timeout"
     const auto inode = whole_number<std::uint64_t>(next_word(line));
