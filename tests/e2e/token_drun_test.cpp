@@ -198,6 +198,43 @@ TEST_F(TokenTest, AStoreOfItsOwnServesOnlyWhoHasTheToken) {
 
 // With such a lease only the word of the dead node's helpers lets the others go on in time: it has
 // the token, too, and so have those who serve the next store.
+// Its owner has the store's token, and each job has one of its own.
+TEST_F(TokenTest, JobsOfOneStoreReachOnlyWhatIsTheirs) {
+  Launch launch = with_token(kToken);
+  launch.argv = {places::program("drun-store"), "--bind", "127.0.0.1", "--port",
+                 std::to_string(port_.number())};
+  DrunProcess store(launch);
+  ASSERT_TRUE(store.wait_for_out("\n")) << store.err();
+  std::string tokens[2];
+  for (int i = 0; i < 2; ++i) {
+    tokens[i] = drunctl({"job-token", "job " + std::to_string(i)}, kToken).out;
+    ASSERT_TRUE(tokens[i].starts_with("drun-job:job%20")) << tokens[i];
+    tokens[i].pop_back();
+  }
+  const auto run = [&](int id, const std::string& token) {
+    return DrunProcess(Arguments{"--rdzv-endpoint", port_.endpoint(), "--rdzv-conf",
+                                 "is_host=false", "--rdzv-id", "job " + std::to_string(id), "sh",
+                                 "-c", "echo rank $RANK of $WORLD_SIZE"},
+                       with_token(token))
+        .finish();
+  };
+  for (int i = 0; i < 2; ++i) {
+    const Finished done = run(i, tokens[i]);
+    EXPECT_EQ(done.code, 0) << done.err;
+    EXPECT_EQ(done.out, "rank 0 of 1\n");
+    EXPECT_THAT(drunctl({"jobs"}, tokens[i]).out, HasSubstr("job " + std::to_string(i)));
+    EXPECT_THAT(drunctl({"jobs"}, tokens[i]).out, Not(HasSubstr("job " + std::to_string(1 - i))));
+  }
+  EXPECT_THAT(drunctl({"jobs"}, kToken).out, AllOf(HasSubstr("job 0"), HasSubstr("job 1")));
+  const Finished other = run(2, tokens[0]);
+  EXPECT_EQ(other.code, 125);
+  EXPECT_THAT(other.err, HasSubstr("knows this token as that of the job job%200 alone"));
+  EXPECT_EQ(drunctl({"delete-job", "job 1"}, tokens[0]).code, 125);
+  EXPECT_EQ(drunctl({"delete-job", "job 0"}, tokens[0]).code, 0);
+  store.signal(SIGTERM);
+  EXPECT_EQ(store.finish().code, 0);
+}
+
 TEST_F(TokenTest, TheOthersGoOnWhenTheHostDies) {
   ASSERT_NO_FATAL_FAILURE(start_three());
   agent(0).signal(SIGKILL);
@@ -275,7 +312,12 @@ TEST_F(MadeTokenTest, DrunctlFindsOutItself) {
   EXPECT_EQ(ask({"--endpoint", store, "get", "key"}).out, "value");
   const Finished key = ask({"page-key", name_});
   EXPECT_EQ(key.out.size(), 65U) << key.err;
-  EXPECT_THAT(agent(0).err(), Not(HasSubstr("dropped")));
+  // Lines of the store come by way of the starter: those of before have come when this one has.
+  EXPECT_EQ(ask({"--endpoint", store, "jobs"}, kOther).code, 125);
+  ASSERT_TRUE(agent(0).wait_for_err("it has another token")) << agent(0).err();
+  const std::string lines = agent(0).err();
+  const auto first = lines.find("dropped");
+  EXPECT_EQ(lines.find("dropped", first + 1), lines.npos) << "drunctl had the key at once" << lines;
   const Finished none = ask({"page-key", "another-name"});
   EXPECT_EQ(none.code, 1);
   EXPECT_THAT(none.err, HasSubstr("there is no token"));
