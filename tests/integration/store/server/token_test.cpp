@@ -253,6 +253,7 @@ TEST(TokenServerTest, StrangersMakeRoomForConnections) {
 TEST(TokenServerTest, StrangersMakeRoomInTheStore) {
   ServerOptions options = server_with(test::tls_of(test::kToken));
   options.limits.total_bytes = 200 * 1024;  // that of four
+  options.limits.reserved_bytes = 0;
   options.limits.proof_time = 1h;
   const RunningServer server(options);
   Crowd crowd(server.endpoint(), 4);
