@@ -11,7 +11,7 @@ namespace drun::test {
 
 // Everything that peers share.
 struct PeerWorld {
-  explicit PeerWorld(store::Limits chosen = {}, store::Succession::Options how = {})
+  explicit PeerWorld(store::Limits chosen = {}, store::StoreSuccession::Options how = {})
       : limits(chosen),
         budget(chosen.total_bytes, chosen.reserved_bytes, chosen.job_bytes),
         succession_options(how) {
@@ -27,11 +27,11 @@ struct PeerWorld {
 
   store::Limits limits;
   store::Budget budget;
-  store::Succession::Options succession_options;
+  store::StoreSuccession::Options succession_options;
   store::KeyTable job{budget};
   store::KeyTable workers{budget};
   store::Sessions sessions{job, budget};
-  store::Succession succession{succession_options, job};
+  store::StoreSuccession succession{succession_options, job};
   store::ServerCounters counters;
   store::Turn turn;
   store::PeerContext context{limits,     budget,   job,  job,   sessions,

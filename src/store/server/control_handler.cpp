@@ -214,7 +214,7 @@ void ControlHandler::operator()(const control::OpenSession& request) {
 
 void ControlHandler::operator()(const control::OpenSuccessor& request) {
   if (!may_open() || !check_key(request.job)) return;
-  Succession& succession = context_.succession;
+  StoreSuccession& succession = context_.succession;
   if (succession.is_older_than(request.generation))
     return fail(ErrorCode::WrongStore, "the job has a newer store");
   if (!succession.serves(request.job)) return fail(ErrorCode::WrongStore, kOtherJob);
@@ -284,7 +284,7 @@ bool ControlHandler::is_right_store(std::string_view job) {
 
 void ControlHandler::operator()(const control::Find& request) {
   if (!check_key(request.job)) return;
-  Succession& succession = context_.succession;
+  StoreSuccession& succession = context_.succession;
   if (request.job.empty()) return reply(succession.signpost(now_));
   if (!succession.serves(request.job)) return fail(ErrorCode::WrongStore, kOtherJob);
   succession.hear(request, now_);

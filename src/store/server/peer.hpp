@@ -48,7 +48,7 @@ struct PeerContext {
   KeyTable& tcpstore_table;
   KeyTable& control_table;
   Sessions& sessions;
-  Succession& succession;
+  StoreSuccession& succession;
   ServerCounters& counters;
   Turn& turn;
   bool old_clients_are_2_1 = false;         // not told apart by their bytes

@@ -118,7 +118,7 @@ class ServerLoop final : public ConnectionOwner {
   KeyTable job_table_;
   KeyTable worker_table_;
   Sessions sessions_;
-  Succession succession_;
+  StoreSuccession succession_;
   std::optional<EndedGroups> ended_;
   ServerCounters counters_;
   Turn turn_;

@@ -19,14 +19,14 @@ bool counts(const Vote& vote) {
 
 }  // namespace
 
-Succession::Succession(Options options, KeyTable& table)
+StoreSuccession::StoreSuccession(Options options, KeyTable& table)
     : options_(std::move(options)), table_(table) {
   if (options_.is_successor) stage_ = Stage::Gathering;
   generation_ = is_serving() ? 1 : 0;
   if (!options_.job.empty()) job_ = options_.job;
 }
 
-Electorate* Succession::electorate_of(std::string_view job) {
+Electorate* StoreSuccession::electorate_of(std::string_view job) {
   const auto found = jobs_.find(job);
   if (found != jobs_.end()) return &found->second;
   if (jobs_.size() >= kMostJobs) return nullptr;
@@ -36,7 +36,7 @@ Electorate* Succession::electorate_of(std::string_view job) {
 
 // ---- sessions ----
 
-void Succession::vote(SessionId session, std::string_view job, const Vote& said, Time now) {
+void StoreSuccession::vote(SessionId session, std::string_view job, const Vote& said, Time now) {
   const Vote vote = admitted(said, options_.founders);
   if (job.empty() || !counts(vote)) return;
   auto entry = voters_.find(session);
@@ -52,7 +52,7 @@ void Succession::vote(SessionId session, std::string_view job, const Vote& said,
   note_return(*electorate, entry->second.job);
 }
 
-control::Pulsed Succession::pulsed(std::string_view job, Time now) {
+control::Pulsed StoreSuccession::pulsed(std::string_view job, Time now) {
   control::Pulsed answer;
   answer.generation = generation_;
   answer.stamp = stamp_of(now);
@@ -66,14 +66,14 @@ control::Pulsed Succession::pulsed(std::string_view job, Time now) {
   return answer;
 }
 
-void Succession::confirm(SessionId session, std::uint64_t stamp, Time now) {
+void StoreSuccession::confirm(SessionId session, std::uint64_t stamp, Time now) {
   const auto entry = voters_.find(session);
   if (entry == voters_.end()) return;
   const auto job = jobs_.find(entry->second.job);
   if (job != jobs_.end()) job->second.confirm(entry->second.voter, time_of(stamp, now));
 }
 
-void Succession::goodbye(SessionId session, Time now) {
+void StoreSuccession::goodbye(SessionId session, Time now) {
   const auto entry = voters_.find(session);
   if (entry == voters_.end()) return;
   const auto job = jobs_.find(entry->second.job);
@@ -83,7 +83,7 @@ void Succession::goodbye(SessionId session, Time now) {
   job->second.gone(entry->second.voter);
 }
 
-void Succession::ended(SessionId session, Time now) {
+void StoreSuccession::ended(SessionId session, Time now) {
   const auto entry = voters_.find(session);
   if (entry == voters_.end()) return;
   const auto job = jobs_.find(entry->second.job);
@@ -100,18 +100,18 @@ void Succession::ended(SessionId session, Time now) {
 
 // ---- who has to listen first ----
 
-Time Succession::opens_at(std::string_view job) const {
+Time StoreSuccession::opens_at(std::string_view job) const {
   return std::max(listens_until_, sought_.until(job).value_or(listens_until_));
 }
 
-bool Succession::lets_in(const control::OpenSuccessor& request, Time now) const {
+bool StoreSuccession::lets_in(const control::OpenSuccessor& request, Time now) const {
   if (options_.is_successor || request.job.empty()) return true;
   const bool brings_a_round =
       counts(request.vote) && !request.vote.latest().electorate.is_founding();
   return brings_a_round || now >= opens_at(request.job);
 }
 
-void Succession::on_time(Time now) {
+void StoreSuccession::on_time(Time now) {
   const std::size_t over = sought_.forget(now) + forget_deserted(now);
   if (options_.is_successor) {
     if (over == 0) return;
@@ -127,7 +127,7 @@ void Succession::on_time(Time now) {
   }
 }
 
-std::optional<Time> Succession::next_deadline() const {
+std::optional<Time> StoreSuccession::next_deadline() const {
   EarliestDeadline next;
   next.include(sought_.next_deadline());
   next.include(deserted_.next_deadline());
@@ -140,7 +140,7 @@ std::optional<Time> Succession::next_deadline() const {
 // A job looks for its store. Its nodes may meet at this very store in the end, and newcomers must
 // not have begun the job anew here by then. If this store knows the round of the job, that does not
 // matter.
-void Succession::hear_that_it_looks(const control::Find& request, Time now) {
+void StoreSuccession::hear_that_it_looks(const control::Find& request, Time now) {
   const auto job = jobs_.find(request.job);
   const bool knows_it = job != jobs_.end() && !job->second.is_deserted();
   const bool begins = options_.is_successor ? options_.is_founding && !is_serving()
@@ -151,7 +151,7 @@ void Succession::hear_that_it_looks(const control::Find& request, Time now) {
 }
 
 // Who told of the job's rounds may come again, with others.
-void Succession::note_desertion(const std::string& job, Time now) {
+void StoreSuccession::note_desertion(const std::string& job, Time now) {
   const bool begins = !options_.is_successor || (options_.is_founding && !is_serving());
   if (!begins || !jobs_.find(job)->second.is_deserted()) return;
   const bool kept = !options_.is_successor && table_.find(job + "round") != nullptr;
@@ -159,18 +159,18 @@ void Succession::note_desertion(const std::string& job, Time now) {
 }
 
 // With each vote: there is rarely such a job.
-void Succession::note_return(const Electorate& electorate, const std::string& job) {
+void StoreSuccession::note_return(const Electorate& electorate, const std::string& job) {
   if (deserted_.empty() || electorate.is_deserted()) return;
   deserted_.remove(job);
 }
 
-std::size_t Succession::forget_deserted(Time now) {
+std::size_t StoreSuccession::forget_deserted(Time now) {
   return deserted_.look(
       now, [this, now](const auto&... each) { return forgets(each..., now); },
       [this](const auto&... each) { return forgets_at(each...); });
 }
 
-Time Succession::forgets_at(const std::string& name, const DesertedJobs::Job& job) const {
+Time StoreSuccession::forgets_at(const std::string& name, const DesertedJobs::Job& job) const {
   const auto known = jobs_.find(name);
   const bool was_here = known != jobs_.end() && known->second.had_majority();
   const Time pause = job.since + (was_here ? kAbandoned : SoughtJobs::kSought);
@@ -181,7 +181,7 @@ Time Succession::forgets_at(const std::string& name, const DesertedJobs::Job& jo
 // anew, as if this store had only just begun. Founders who were called before are called again,
 // with a higher generation: they may have told another store of this one. True: there is no more to
 // wait for.
-bool Succession::forgets(const std::string& name, const DesertedJobs::Job& job, Time now) {
+bool StoreSuccession::forgets(const std::string& name, const DesertedJobs::Job& job, Time now) {
   const auto known = jobs_.find(name);
   if (known == jobs_.end() || !known->second.is_deserted()) return true;
   const bool deleted = job.kept && table_.find(name + "round") == nullptr;
@@ -202,7 +202,7 @@ bool Succession::forgets(const std::string& name, const DesertedJobs::Job& job, 
 // Founders may have forgotten the job, or never have heard of it, so they must not begin it while
 // it looks for its store. Once an agent has come that knows a round of it, a majority of that round
 // decides, not the founders: the job may have met here.
-bool Succession::may_begin(Time now) const {
+bool StoreSuccession::may_begin(Time now) const {
   if (is_serving() || !job_) return false;
   if (!options_.is_founding || !sought_.is_sought(*job_, now)) return true;
   const auto known = jobs_.find(*job_);
@@ -213,8 +213,8 @@ bool Succession::may_begin(Time now) const {
 
 // ---- who waits ----
 
-VoterId Succession::apply(Applicant& applicant, const control::OpenSuccessor& application,
-                          Time now) {
+VoterId StoreSuccession::apply(Applicant& applicant, const control::OpenSuccessor& application,
+                               Time now) {
   const VoterId number = ++last_voter_;
   Applicants::Waiting& waiting = waiting_.add(number, applicant, std::string(application.job));
   if (is_serving()) return number;
@@ -235,7 +235,7 @@ VoterId Succession::apply(Applicant& applicant, const control::OpenSuccessor& ap
 
 // Each of them has to know of this generation, and then goes to no lower one: so no two stores have
 // the same, and of two that were begun the one with the lower one has no majority any more.
-void Succession::call_those_who_wait(Time now) {
+void StoreSuccession::call_those_who_wait(Time now) {
   if (!may_begin(now) || elsewhere(*job_, now).generation > 0) return;
   Electorate& electorate = *electorate_of(*job_);
   if (stage_ == Stage::Gathering && !electorate.has_majority()) return;
@@ -253,13 +253,13 @@ void Succession::call_those_who_wait(Time now) {
   waiting_.call(call);
 }
 
-void Succession::confirm_call(VoterId applicant, std::uint64_t stamp, Time now) {
+void StoreSuccession::confirm_call(VoterId applicant, std::uint64_t stamp, Time now) {
   if (!waiting_.was_called(applicant, stamp)) return;
   electorate_of(*job_)->confirm(applicant, time_of(stamp, now));
   begin_if_possible(now);
 }
 
-void Succession::begin_if_possible(Time now) {
+void StoreSuccession::begin_if_possible(Time now) {
   if (!may_begin(now) || stage_ != Stage::Calling || !electorate_of(*job_)->quorum(now)) return;
   stage_ = Stage::Serving;
   tell_of_silence(now);
@@ -272,7 +272,7 @@ void Succession::begin_if_possible(Time now) {
   }
 }
 
-void Succession::withdraw(VoterId applicant, Time now) {
+void StoreSuccession::withdraw(VoterId applicant, Time now) {
   const auto waiting = waiting_.take(applicant);
   if (!waiting || !waiting->votes) return;
   electorate_of(*job_)->leave(applicant);
@@ -283,7 +283,7 @@ void Succession::withdraw(VoterId applicant, Time now) {
 
 // It may have waited in the kernel while another store served, since before that one was lost. The
 // dead one was dead by then, and has confirmed nothing since.
-void Succession::gone(const control::Gone& proof, Time came, Time now) {
+void StoreSuccession::gone(const control::Gone& proof, Time came, Time now) {
   if (proof.job.empty() || !counts(proof.vote) || !serves(proof.job)) return;
   if (is_older_than(proof.generation)) return;  // it counts elsewhere
   if (options_.is_successor && !job_) job_ = proof.job;
@@ -296,13 +296,13 @@ void Succession::gone(const control::Gone& proof, Time came, Time now) {
   begin_if_possible(now);
 }
 
-void Succession::note_death(std::uint64_t generation, std::string_view job, const Vote& vote,
-                            Time came) {
+void StoreSuccession::note_death(std::uint64_t generation, std::string_view job, const Vote& vote,
+                                 Time came) {
   write_gone(table_, job, vote);
   if (options_.is_successor) deaths_.note({generation, vote, came});
 }
 
-void Succession::recall(const Deaths& deaths, Time now) {
+void StoreSuccession::recall(const Deaths& deaths, Time now) {
   if (!job_) return;
   for (const auto& [generation, vote, came] : deaths.all)
     gone({generation, *job_, vote}, came, now);
@@ -311,7 +311,7 @@ void Succession::recall(const Deaths& deaths, Time now) {
 // For how long at least no other store can have been sure of a majority: who has confirmed the call
 // here has confirmed nothing to another one since, nor has who is gone. Of fewer than a majority
 // nothing follows.
-void Succession::tell_of_silence(Time now) {
+void StoreSuccession::tell_of_silence(Time now) {
   if (options_.quorum > 0) return;
   const Time heard = waiting_.heard(last_proof_);
   write_silence(table_, *job_, std::chrono::duration_cast<Milliseconds>(now - heard));
@@ -319,7 +319,7 @@ void Succession::tell_of_silence(Time now) {
 
 // ---- where the store is ----
 
-void Succession::hear(const control::Find& request, Time now) {
+void StoreSuccession::hear(const control::Find& request, Time now) {
   if (request.port == 0 && request.generation > 0) return hear_that_it_looks(request, now);
   if (request.generation <= served_generation() || request.port == 0) return;
   if (numeric_addresses(request.host).empty()) return;
@@ -328,7 +328,7 @@ void Succession::hear(const control::Find& request, Time now) {
     tell_those_who_wait(request.job, now);
 }
 
-void Succession::tell_those_who_wait(std::string_view job, Time now) {
+void StoreSuccession::tell_those_who_wait(std::string_view job, Time now) {
   const control::Moved moved = elsewhere(job, now);
   const auto is_theirs = [job](VoterId, const auto& waiting) { return waiting.job == job; };
   for (const auto& [number, waiting] : waiting_.take_if(is_theirs)) {
@@ -342,7 +342,7 @@ void Succession::tell_those_who_wait(std::string_view job, Time now) {
 
 // What it has heard of deaths stays true. The job has begun, so its founders count no more: they
 // may have forgotten that.
-bool Succession::point_to(std::uint64_t generation, const Endpoint& store, Time now) {
+bool StoreSuccession::point_to(std::uint64_t generation, const Endpoint& store, Time now) {
   if (!job_ || (is_serving() && (options_.is_successor || generation <= generation_))) return false;
   if (is_serving()) {
     elsewhere_.know(*job_, generation, store);
@@ -367,11 +367,11 @@ bool Succession::point_to(std::uint64_t generation, const Endpoint& store, Time 
   return true;
 }
 
-control::Moved Succession::elsewhere(std::string_view job, Time now) const {
+control::Moved StoreSuccession::elsewhere(std::string_view job, Time now) const {
   return elsewhere_.find(job, served_generation(), now);
 }
 
-control::Moved Succession::find(std::string_view job, Time now) const {
+control::Moved StoreSuccession::find(std::string_view job, Time now) const {
   const control::Moved moved = elsewhere(job, now);
   if (moved.generation > 0) return moved;
   if (is_serving()) return {generation_, {}, 0};
@@ -382,7 +382,7 @@ control::Moved Succession::find(std::string_view job, Time now) const {
   return {};
 }
 
-control::Moved Succession::signpost(Time now) const {
+control::Moved StoreSuccession::signpost(Time now) const {
   return table_.size() > 0 ? control::Moved{} : elsewhere_.any(served_generation(), now);
 }
 

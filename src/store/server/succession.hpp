@@ -25,7 +25,7 @@
 
 namespace drun::store {
 
-class Succession {
+class StoreSuccession {
  public:
   enum class Stage {
     Gathering,  // too few have come
@@ -50,7 +50,7 @@ class Succession {
   static constexpr Milliseconds kAbandoned{30'000};
 
   // `table` has the job's keys, and outlives this.
-  Succession(Options options, KeyTable& table);
+  StoreSuccession(Options options, KeyTable& table);
 
   // False: those who come have to apply().
   [[nodiscard]] bool is_serving() const { return stage_ == Stage::Serving; }

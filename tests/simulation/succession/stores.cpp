@@ -195,7 +195,7 @@ void Stores::end_process(int agent) {
 void Stores::begin(int host, bool at_first, const store::ServerOptions& o) {
   auto& server = server_of(host, at_first);
   const Time now = scheduler_.now();
-  server = std::make_unique<Server>(store::Succession::Options{
+  server = std::make_unique<Server>(store::StoreSuccession::Options{
       o.successor, o.quorum, o.job, o.founders, o.founding, o.listening});
   server->host = host;
   server->at_first = at_first;

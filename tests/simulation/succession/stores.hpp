@@ -131,7 +131,7 @@ class Stores {
     test::PeerWorld world;
     std::map<int, std::unique_ptr<test::TestPeer>> peers;  // by line
     std::optional<Time> timer;
-    explicit Server(const store::Succession::Options& options) : world({}, options) {}
+    explicit Server(const store::StoreSuccession::Options& options) : world({}, options) {}
   };
   // What the guardian says when the agent is dead.
   struct Farewell {

@@ -25,7 +25,7 @@ class StageMachine {
 
   Budget budget{1'000'000};
   KeyTable table{budget};
-  Succession succession;
+  StoreSuccession succession;
   Time now = kStart;
 
   void come(char name) {

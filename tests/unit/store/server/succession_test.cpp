@@ -213,7 +213,7 @@ TEST_F(VotesTest, AJobWhoseNodesHaveAllLeftIsForgottenInTheEnd) {
   pass(1'200);
   world.sessions.expire(world.now);
   const auto late = agent();
-  EXPECT_EQ(world.succession.next_deadline(), world.now + Succession::kAbandoned);
+  EXPECT_EQ(world.succession.next_deadline(), world.now + StoreSuccession::kAbandoned);
   pass(1'000);
   EXPECT_EQ(late->pulse().age_ms, 2'300U);
   (void)b->take();
@@ -224,7 +224,7 @@ TEST_F(VotesTest, AJobWhoseNodesHaveAllLeftIsForgottenInTheEnd) {
   world.sessions.expire(world.now);
   const auto newest = agent();
   const Time due = *world.succession.next_deadline();
-  EXPECT_EQ(due, world.now + Succession::kAbandoned);
+  EXPECT_EQ(due, world.now + StoreSuccession::kAbandoned);
   world.now = due - Milliseconds(1);
   world.succession.on_time(world.now);
   EXPECT_GT(newest->pulse().age_ms, 30'000U);
@@ -355,7 +355,7 @@ TEST_F(VotesTest, WhoHasBeenAtALaterStoreIsRefused) {
 
 TEST_F(VotesTest, ManyJobsAreTooMany) {
   const auto a = agent();
-  for (std::size_t job = 0; job < Succession::kMostJobs; ++job) {
+  for (std::size_t job = 0; job < StoreSuccession::kMostJobs; ++job) {
     const auto b = agent();
     EXPECT_EQ(b->pulse({{}, {place(0, 1)}}, "j" + std::to_string(job)).age_ms, 0U);
   }
@@ -532,8 +532,8 @@ Vote founding(std::uint32_t rank, std::uint64_t list = 77) {
 
 class FoundersTest : public testing::Test {
  protected:
-  static Succession::Options options(bool is_founding) {
-    Succession::Options result;
+  static StoreSuccession::Options options(bool is_founding) {
+    StoreSuccession::Options result;
     result.is_successor = true;
     result.job = kJob;
     result.founders = founder(kNoRank);
@@ -747,8 +747,8 @@ TEST_F(VotesTest, AStoreOfOneEndpointIsNoneOfAList) {
 
 class ListeningTest : public testing::Test {
  protected:
-  static Succession::Options listening() {
-    Succession::Options options;
+  static StoreSuccession::Options listening() {
+    StoreSuccession::Options options;
     options.job = kJob;
     options.listening = Milliseconds(75);
     return options;
