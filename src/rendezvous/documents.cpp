@@ -49,6 +49,7 @@ std::string encode(const MemberDocument& d) {
   if (d.failed != 0) json["failed"] = d.failed;
   if (d.stop) json["stop"] = to_json(*d.stop);
   if (d.leave) json["leave"] = to_json(*d.leave);
+  if (!d.end.empty()) json["end"] = d.end;
   if (!d.failure) return json_text(json);
   return dump_in_room([&](const Room& room) {
     json["failure"] = to_json(*d.failure, room);
@@ -94,6 +95,8 @@ Result<MemberDocument> decode_member(std::string_view text) {
   read_nested(in, "failure", d.failure);
   read_nested(in, "stop", d.stop);
   read_nested(in, "leave", d.leave);
+  in.text("end", d.end, false);
+  if (d.end.size() > kMaxEnd) in.fail("end is too long");
   if (d.failed != 0 && !d.failure) in.fail("failure is missing");
   return in.finish(std::move(d));
 }

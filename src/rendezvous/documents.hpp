@@ -23,6 +23,9 @@ inline constexpr int kMaxLocalWorldSize = 16'384;
 // A path of switches; a longer one is malformed.
 inline constexpr std::size_t kMaxNetwork = 512;
 
+// A longer word of the end is malformed.
+inline constexpr std::size_t kMaxEnd = 4'096;
+
 struct StopRequest {
   std::string reason;
   int exit_code = 0;
@@ -64,6 +67,9 @@ struct MemberDocument {
   std::optional<FailureSummary> failure;
   std::optional<StopRequest> stop;   // the agent was asked to end the job
   std::optional<StopRequest> leave;  // it was asked to go; the job goes on without its node
+  // When the job has ended: what its workers did then, for who reports it. Of it the agent around
+  // this machine knows; at most kMaxEnd bytes.
+  std::string end;
 
   bool operator==(const MemberDocument&) const = default;
 };

@@ -2,31 +2,49 @@
 
 #include <utility>
 
+#include "rendezvous/documents.hpp"
+
 namespace drun::rendezvous {
 
 LastToLeave::LastToLeave(Milliseconds limit, std::string ticket, const Keys& keys, Outbox& outbox)
     : limit_(limit), ticket_(std::move(ticket)), keys_(keys), outbox_(outbox) {}
 
+void LastToLeave::listen() {
+  if (watch_ == 0) watch_ = outbox_.watch(keys_.members, true);
+}
+
 void LastToLeave::begin(Time now) {
   if (begun_) return;
   begun_ = now;
-  watch_ = outbox_.watch(keys_.members, true);
+  listen();
 }
 
 void LastToLeave::on_snapshot(const WatchSnapshot& snapshot) {
-  if (!begun_ || snapshot.watch != watch_) return;
+  if (watch_ == 0 || snapshot.watch != watch_) return;
   others_.emplace();
-  for (const auto& entry : snapshot.entries)
+  for (const auto& entry : snapshot.entries) {
     others_->insert(entry.key);
+    note_end(entry);
+  }
   others_->erase(keys_.member(ticket_));
 }
 
+// Each is kept when its member has gone.
+void LastToLeave::note_end(const Change& member) {
+  if (!member.value || member.key == keys_.member(ticket_)) return;
+  if (member.value->find("\"end\":") == std::string::npos) return;  // of thousands, after a success
+  auto document = decode_member(*member.value);
+  if (document && !document->end.empty()) ends_[member.key] = std::move(document->end);
+}
+
 void LastToLeave::on_changes(const WatchChanges& changes) {
-  if (!begun_ || changes.watch != watch_ || !others_) return;
-  for (const auto& [key, value] : changes.changes) {
+  if (watch_ == 0 || changes.watch != watch_ || !others_) return;
+  for (const auto& change : changes.changes) {
+    const auto& [key, value] = change;
     if (key == keys_.member(ticket_)) continue;
     if (value) {
       others_->insert(key);
+      note_end(change);
     } else {
       others_->erase(key);
     }
@@ -37,6 +55,13 @@ LastToLeave::State LastToLeave::state() const {
   if (!begun_) return State::Open;
   if (!others_) return State::Asking;
   return others_->empty() ? State::Alone : State::Waiting;
+}
+
+std::vector<std::string> LastToLeave::ends() const {
+  std::vector<std::string> ends;
+  for (const auto& [member, end] : ends_)
+    ends.push_back(end);
+  return ends;
 }
 
 std::optional<Time> LastToLeave::limit() const {

@@ -120,6 +120,7 @@ void MemberAgent::take_round(const std::optional<std::string>& value) {
   if (document->ran != ran_) ran_before_ = std::exchange(ran_, document->ran);
   document_.restarts = std::max(document_.restarts, document->restart_count);
   document_.losses = std::max(document_.losses, document->losses);
+  if (document->phase == Phase::Gathering) end_.clear();  // the job went on
   round_.document = std::move(*document);
 }
 
@@ -232,9 +233,10 @@ void MemberAgent::on_workers_failed(int round, FailureSummary failure) {
   entry_.change();
 }
 
-void MemberAgent::on_workers_stopped() {
+void MemberAgent::on_workers_stopped(std::string end) {
   const int round = workers_.on_stopped();
   if (round == 0) return;
+  end_ = end.size() <= kMaxEnd ? std::move(end) : "";
   note_left(round);
   lease_.on_workers_gone();
 }
@@ -307,7 +309,8 @@ void MemberAgent::publish_facts() {
 
 void MemberAgent::publish(Time now) {
   const bool holds_unknown = lease_.in_doubt() && workers_.any();
-  const bool has_part = (!departure_.job_over() && !departure_.refused()) || holds_unknown;
+  const bool has_part = (!departure_.job_over() && !departure_.refused()) || holds_unknown ||
+                        (end_until_ && now < *end_until_);
   if (!entry_.due(now) || !up() || finished() || !has_part) return;
   // The leader must know what this machine is like before it counts on it.
   if (config_.unfit && facts_.empty()) return;
@@ -325,6 +328,7 @@ std::optional<Time> MemberAgent::next_deadline() const {
   if (up() && round_.current() && workers_.any() && behind && !workers_.stop_asked())
     next.include(link_.up_since() + config_.keep_alive * 2);
   next.include(link_.next_touch());
+  next.include(end_until_);
   next.include(last_to_leave_.limit());
   if (last_to_leave_.limit()) next.include(others_come_until_);
   if (!ending() && up()) next.include(entry_.retry_at());

@@ -48,7 +48,7 @@ class MemberAgent {
   void on_workers_succeeded(int round);
   void on_workers_failing(int round);
   void on_workers_failed(int round, FailureSummary failure);
-  void on_workers_stopped();
+  void on_workers_stopped(std::string end = {});
   void on_workers_stalled(int round, bool stalled);
   void on_lease_over() { lease_.on_over(); }
   void on_stop_requested(std::string reason, int exit_code, Time now);
@@ -56,6 +56,9 @@ class MemberAgent {
 
   // Of its machine.
   void on_facts(std::string sheet);
+
+  // As Participant's.
+  void leave_last() { gathers_ = true; }
 
   // This agent must leave, for this reason. The job goes on without it.
   // `unfit`: because of what its machine is like.
@@ -142,6 +145,8 @@ class MemberAgent {
   [[nodiscard]] bool takes_nodes_in() const;
   [[nodiscard]] bool may_start(Time now) const;
   void stop_workers(const std::string& reason, bool immediately);
+  [[nodiscard]] bool gathers() const;
+  [[nodiscard]] bool tells_end(Time now);
   void leave(Time now);
   void publish(Time now);
   void publish_facts();
@@ -181,6 +186,9 @@ class MemberAgent {
   // The end.
   Departure departure_;
   LastToLeave last_to_leave_;
+  bool gathers_ = false;           // though it is no host
+  std::string end_;                // of the workers that were stopped last
+  std::optional<Time> end_until_;  // the others learn of it, or not
   std::optional<Time> leads_until_;
   std::optional<Time> others_come_until_;
 

@@ -10,6 +10,8 @@ namespace {
 // The leader's message about a time-out names who is missing, so an agent gives it this long before
 // it gives up by itself.
 constexpr Milliseconds kLeaderMargin{10'000};
+// For the store to take the word of the end: nothing depends on it but a report.
+constexpr Milliseconds kEndLimit{1'000};
 
 }  // namespace
 
@@ -39,6 +41,7 @@ void MemberAgent::find_ending(Time now) {
     (departure_.stop_asked() ? document_.stop : document_.leave) = departure_.request();
     entry_.change();
   }
+  if (gathers()) last_to_leave_.listen();
   if (!departure_.staying()) return;
   if (auto trouble = trouble_outcome(now)) departure_.end(std::move(*trouble));
 }
@@ -98,18 +101,39 @@ Time MemberAgent::patience_ends() const {
   return std::max(*waiting_since_, word_of_leader_) + config_.join_timeout + kLeaderMargin;
 }
 
+// The job has not succeeded, and this agent hears what the others say of their workers.
+bool MemberAgent::gathers() const {
+  return (document_.is_host || gathers_) && departure_.ending() && departure_.job_over() &&
+         departure_.outcome().end != End::Success;
+}
+
+// The store is to take what there is to tell before this agent goes. The host hears the others.
+bool MemberAgent::tells_end(Time now) {
+  const bool news = departure_.job_over() && departure_.outcome().end != End::Success &&
+                    !gathers() && !end_.empty();
+  if (!news || !up() || !entry_.was_written()) return false;
+  if (!end_until_) {
+    end_until_ = now + kEndLimit;
+    document_.end = end_;
+    entry_.change();
+  }
+  return !entry_.written() && now < *end_until_;
+}
+
 void MemberAgent::leave(Time now) {
   if (!ending() || workers_.any()) return;
   if (const auto until = departure_.refused_until(surroundings()); until && now < *until) return;
+  if (tells_end(now)) return;
   // The store ends with this process: the others need it until they have left.
-  if (document_.is_host && departure_.job_over() && !departure_.failed()) {
+  const bool last = (document_.is_host && departure_.job_over()) || gathers();
+  if (last && !departure_.failed()) {
     last_to_leave_.begin(now);
     // At a later store some nodes of the round may still be on their way to it.
     const bool alone = last_to_leave_.state() == LastToLeave::State::Alone && !others_come_until_;
     if (!alone && !last_to_leave_.limit_over(now)) return;
   }
   departure_.go();
-  outbox_.push(FinishAction{departure_.outcome()});
+  outbox_.push(FinishAction{departure_.outcome(), last_to_leave_.ends()});
 }
 
 }  // namespace drun::rendezvous

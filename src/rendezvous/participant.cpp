@@ -281,13 +281,17 @@ void Participant::on_workers_failing(int round, Time now) {
   on_time(now);
 }
 
+void Participant::leave_last() {
+  impl_->member().leave_last();
+}
+
 void Participant::on_workers_failed(int round, FailureSummary failure, Time now) {
   impl_->member().on_workers_failed(round, std::move(failure));
   on_time(now);
 }
 
-void Participant::on_workers_stopped(Time now) {
-  impl_->member().on_workers_stopped();
+void Participant::on_workers_stopped(Time now, std::string end) {
+  impl_->member().on_workers_stopped(std::move(end));
   on_time(now);
 }
 

@@ -69,6 +69,8 @@ struct HangAction {};
 // Leave: close the KeyValue, give the outcome's exit code. Workers are already stopped.
 struct FinishAction {
   Outcome outcome;
+  // On the node that leaves last: what on_workers_stopped() was told on others.
+  std::vector<std::string> ends{};
 };
 struct NewsAction {
   News news;
@@ -109,6 +111,10 @@ class Participant {
   Participant(const Participant&) = delete;
   Participant& operator=(const Participant&) = delete;
 
+  // Of agents whose store none of them hosts this one leaves last, after a job that did not
+  // succeed: it hears what became of the others' workers. Before any input.
+  void leave_last();
+
   // Inputs, in any order and at any time; each may add actions.
   void on_key_value(const KeyValueEvent& event, Time now);
   void on_time(Time now);  // at or after next_deadline()
@@ -118,8 +124,10 @@ class Participant {
   // The first has failed; on_workers_failed() follows in a moment.
   void on_workers_failing(int round, Time now);
   void on_workers_failed(int round, FailureSummary failure,
-                         Time now);   // the first failure; the rest are being stopped
-  void on_workers_stopped(Time now);  // nothing of them is left
+                         Time now);  // the first failure; the rest are being stopped
+  // Nothing of them is left. `end`: what they did, for the report on the node that leaves last if
+  // the job has ended; at most kMaxEnd bytes, or it is left out.
+  void on_workers_stopped(Time now, std::string end = {});
   // None of those that run has made progress for a long time, or one has again.
   void on_workers_stalled(int round, bool stalled, Time now);
   // The workers are being killed, or were not started, because their lease was not renewed for

@@ -407,13 +407,14 @@ TEST(FailureReportTest, BeginsWithARankThatSeemsToHang) {
   EXPECT_THAT(read_file(report), HasSubstr("\"ranks_that_seem_to_hang\": [\n    1\n  ]"));
 }
 
-// It is the only one of its node that could tell of it.
+// It is the only one of its node that could tell of it; the node that leaves last tells of all.
 TEST(FailureReportTest, BeginsWithARankThatSeemsToHangOnAnotherNode) {
   const TempDir directory;
   const std::string ready = (directory.path() / "ready").string();
+  const std::string report = (directory.path() / "report.json").string();
   int named = 0;
   for (const auto& agent : two_agents(
-           Arguments{"--shutdown-timeout", "1"} +
+           Arguments{"--shutdown-timeout", "1", "--report", report} +
            shell("[ $RANK = 1 ] && trap '' TERM && : > " + ready + "; while [ ! -e " + ready +
                  " ]; do sleep 0.02; done; [ $RANK = 0 ] && echo 'barrier timed out' >&2 && "
                  "exit 9; while :; do sleep 0.02; done"))) {
@@ -421,7 +422,50 @@ TEST(FailureReportTest, BeginsWithARankThatSeemsToHangOnAnotherNode) {
     named += count(agent.err,
                    ", rank 1 seems to hang: when rank 0's wait timed out, it was still running");
   }
-  EXPECT_EQ(named, 1) << "by the node where it runs";
+  EXPECT_EQ(named, 2) << "by the node where it runs, and by the one with the store";
+  const std::string json = read_file(report);
+  EXPECT_THAT(json, HasSubstr("\"ranks_still_running\": [\n    1\n  ],"));
+  EXPECT_THAT(json, ContainsRegex("\"silence_seconds\": \\[\n    [0-9.]+\n  \\]"));
+  EXPECT_THAT(json, HasSubstr("\"ranks_killed\": [\n    1\n  ]"));
+  EXPECT_THAT(json, HasSubstr("\"ranks_that_seem_to_hang\": [\n    1\n  ]"));
+}
+
+TEST(FailureReportTest, OfLocalNodesTheFileHasTheRanksOfAll) {
+  const TempDir directory;
+  const std::string up = (directory.path() / "up").string();
+  const std::string report = (directory.path() / "report.json").string();
+  const Finished finished = run_drun(
+      Arguments{"--local-nodes", "3", "--shutdown-timeout", "1", "--report", report} +
+      shell("[ $RANK = 2 ] && trap '' TERM; : > " + up + "$RANK; while [ ! -e " + up +
+            "0 ] || [ ! -e " + up + "1 ] || [ ! -e " + up +
+            "2 ]; do sleep 0.02; done; [ $RANK = 1 ] && exit 9; while :; do sleep 0.02; done"));
+  EXPECT_EQ(finished.code, 9);
+  const std::string json = read_file(report);
+  EXPECT_THAT(json, HasSubstr("\"ranks_still_running\": [\n    0,\n    2\n  ],"));
+  EXPECT_THAT(json, HasSubstr("\"ranks_killed\": [\n    2\n  ]"));
+}
+
+// The hosts that have failed have their report long before the one with that rank, which is given
+// its grace.
+TEST(FailureReportTest, OfSeveralHostsBeginsWithTheRankThatSeemsToHang) {
+  const TempDir directory;
+  const ReservedPort port;
+  const std::string ready = (directory.path() / "ready").string();
+  const std::string report = (directory.path() / "report.json").string();
+  const Finished finished = run_drun(
+      Arguments{"-H", "127.0.0.1,127.0.0.2,127.0.0.3", "--launcher", "env H={host}",
+                "--rdzv-endpoint", port.endpoint(), "--shutdown-timeout", "1", "--report", report} +
+      shell("[ $RANK = 0 ] && trap '' TERM && : > " + ready + "; while [ ! -e " + ready +
+            " ]; do sleep 0.02; done; [ $RANK = 0 ] || { echo 'barrier timed out' >&2; exit 9; }; "
+            "while :; do sleep 0.02; done"));
+  EXPECT_EQ(finished.code, 9);
+  const auto hangs = finished.err.find(", rank 0 seems to hang: when rank ");
+  const auto block = finished.err.find("drun: job failed: rank ");
+  EXPECT_LT(hangs, block) << finished.err;
+  EXPECT_NE(block, std::string::npos) << finished.err;
+  EXPECT_EQ(count(finished.err, "seems to hang"), 1) << finished.err;
+  EXPECT_EQ(count(finished.err, "drun: job failed:"), 1) << finished.err;
+  EXPECT_THAT(read_file(report), HasSubstr("\"ranks_that_seem_to_hang\": [\n    0\n  ]"));
 }
 
 TEST(FailureReportTest, SaysForHowLongAllWereSilent) {

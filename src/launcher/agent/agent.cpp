@@ -182,6 +182,7 @@ class Agent {
     calls.leads = [this] { return participant_.leads(); };
     calls.leaves_store = [this] { watch_.leaves_store(); };
     calls.tell_end = [this](const auto& outcome) { watch_.tell_end(outcome); };
+    calls.others_at_end = [this] { return participant_.others_at_end(); };
     calls.left_files = [this] { return watch_.left_files(); };
     calls.gone = [this] {
       signals_.cancel();

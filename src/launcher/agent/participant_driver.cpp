@@ -12,8 +12,10 @@
 #include "launcher/agent/agent_settings.hpp"
 #include "launcher/agent/excluded_hosts.hpp"
 #include "launcher/backend/backend_settings.hpp"
+#include "launcher/report/gathered_ranks.hpp"
 #include "launcher/report/outcome_report.hpp"
 #include "launcher/signals/agent_signals.hpp"
+#include "rendezvous/documents.hpp"
 
 namespace drun::launcher {
 
@@ -34,6 +36,9 @@ void ParticipantDriver::join(const NodeIdentity& node) {
     config.ends_ms =
         std::chrono::duration_cast<std::chrono::milliseconds>(end->time_since_epoch()).count();
   participant_.emplace(std::move(config), Clock::now());
+  // The store is in the process that has started these agents.
+  if (parts_.options.local_node == 0 && parts_.options.max_nodes > 1 && !node.hosting)
+    participant_->leave_last();
   lease_ = lease(parts_.options, node.hosting);
   if (!facts_.empty()) participant_->on_facts(facts_, Clock::now());
 }
@@ -61,8 +66,14 @@ void ParticipantDriver::on_workers(WorkerNews news, Time now) {
   if (group.succeeded) participant_->on_workers_succeeded(round, now);
   if (group.failing && !group.failure) participant_->on_workers_failing(round, now);
   if (group.failure) participant_->on_workers_failed(round, std::move(*group.failure), now);
-  if (group.stopped) participant_->on_workers_stopped(now);
+  if (group.stopped) participant_->on_workers_stopped(now, told_at_end());
   if (!news.guardian_ended.empty()) on_guardian_lost(news.guardian_ended, now);
+}
+
+// A job of one node has no other that could tell of it.
+std::string ParticipantDriver::told_at_end() const {
+  if (parts_.options.max_nodes == 1) return "";
+  return packed_end(parts_.workers.group().ranks_at_end(), rendezvous::kMaxEnd);
 }
 
 void ParticipantDriver::on_workers_stalled(bool stalled, Time now) {
@@ -209,6 +220,8 @@ void ParticipantDriver::perform(const rendezvous::HangAction& /*action*/) {
 }
 
 void ParticipantDriver::perform(rendezvous::FinishAction& action) {
+  for (const std::string& end : action.ends)
+    if (auto ranks = unpacked_end(end)) others_at_end_.push_back(std::move(*ranks));
   finish(std::move(action.outcome));
 }
 

@@ -7,11 +7,13 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "base/file_worker.hpp"
 #include "launcher/agent/facts_report.hpp"
 #include "launcher/backend/backend_link.hpp"
 #include "launcher/options/options.hpp"
+#include "launcher/report/stopped_ranks.hpp"
 #include "launcher/telling/event_reporter.hpp"
 #include "launcher/telling/status_reporter.hpp"
 #include "launcher/watch/own_ranks.hpp"
@@ -76,6 +78,8 @@ class ParticipantDriver {
   // The rest of the job may wait for this agent, which ended so, or go on without it: it never
   // joined, was refused, was told to go, or lost the store.
   [[nodiscard]] bool left_unannounced(rendezvous::End end) const;
+  // What the workers of other nodes did at the end: on the node that leaves last, else empty.
+  [[nodiscard]] const std::vector<StoppedRanks>& others_at_end() const { return others_at_end_; }
   // This node decides for the job.
   [[nodiscard]] bool leads() const { return joined() && participant_->leads(); }
   // The job waits until the workers of its last round are gone on all nodes.
@@ -90,6 +94,7 @@ class ParticipantDriver {
 
  private:
   [[nodiscard]] std::string on_this_node(const std::string& text) const;
+  [[nodiscard]] std::string told_at_end() const;
   void on_guardian_lost(const std::string& reason, Time now);
   void leave_job(const std::string& reason, int exit_code, Time now);
   void renew_lease(Time sent);
@@ -122,6 +127,7 @@ class ParticipantDriver {
   std::shared_ptr<FactsReport> facts_report_ = std::make_shared<FactsReport>();
   std::shared_ptr<rendezvous::CompareFactsAction> to_compare_;
   bool comparing_ = false;
+  std::vector<StoppedRanks> others_at_end_;
   OwnRanks own_ranks_{look_for_own_ranks};
   bool left_job_ = false;  // which goes on
   bool finished_ = false;

@@ -153,6 +153,7 @@ void AgentShutdown::report() {
   const Options& options = parts_.options;
   NodeEnd node{parts_.status.states_at_limit(), parts_.workers.group().ranks_at_end()};
   if (calls_.left_files) node.files = calls_.left_files();
+  if (calls_.others_at_end) node.others = calls_.others_at_end();
   if (options.tells_its_end)
     report_outcome(options.output.tail_lines, outcome_, node, output.lost_logs(),
                    options.output.own_words.begin.empty() ? Reader::User : Reader::Starter,

@@ -6,6 +6,7 @@
 #include <functional>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include <asio/io_context.hpp>
 
@@ -60,6 +61,8 @@ class AgentShutdown {
     std::function<void(const rendezvous::Outcome&)> tell_end{};
     // For --report. May be empty: nothing.
     std::function<LeftFiles()> left_files{};
+    // The same of the ranks of other nodes.
+    std::function<std::vector<StoppedRanks>()> others_at_end{};
   };
 
   AgentShutdown(const Parts& parts, Calls calls);

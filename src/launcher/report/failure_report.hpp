@@ -53,12 +53,13 @@ struct LeftFiles {
   std::vector<std::string> dumps;   // of PyTorch's flight recorder
 };
 
-// How the job ended for the ranks of one node.
+// How the job ended for the ranks of one node, and of others as far as they have told it.
 struct NodeEnd {
   std::vector<std::string>
       at_limit;  // what they did when a time limit was reached; empty: none was
   StoppedRanks stopped;
   LeftFiles files{};
+  std::vector<StoppedRanks> others{};
 };
 
 // --report: how the job ended, as a JSON object with a line end. `failure` is null if no worker

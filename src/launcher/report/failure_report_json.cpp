@@ -6,6 +6,7 @@
 #include "base/utc_text.hpp"
 #include "launcher/process/exit_status.hpp"
 #include "launcher/report/failure_report.hpp"
+#include "launcher/report/gathered_ranks.hpp"
 #include "launcher/report/hang_suspicion.hpp"
 
 namespace drun::launcher {
@@ -77,13 +78,14 @@ Document report_json(const rendezvous::Outcome& outcome, const NodeEnd& node) {
   json["text"] = outcome.text;
   json["notes"] = outcome.notes;
   json["ranks_at_time_limit"] = node.at_limit;
-  json["ranks_still_running"] = node.stopped.running;
-  json["silence_seconds"] = silences_json(node.stopped);
-  json["ranks_killed"] = node.stopped.killed;
-  json["ranks_succeeded_before"] = node.stopped.succeeded;
-  const auto suspicion =
-      outcome.failure ? suspect_hang(*outcome.failure, node.stopped) : std::nullopt;
-  json["ranks_that_seem_to_hang"] = suspicion ? suspicion->ranks : std::vector<int>{};
+  const StoppedRanks all = ranks_of_all(node.stopped, node.others);
+  json["ranks_still_running"] = all.running;
+  json["silence_seconds"] = silences_json(all);
+  json["ranks_killed"] = all.killed;
+  json["ranks_succeeded_before"] = all.succeeded;
+  json["ranks_that_seem_to_hang"] =
+      outcome.failure ? ranks_of(suspect_hangs(*outcome.failure, node.stopped, node.others))
+                      : std::vector<int>{};
   json["stack_files"] = node.files.stacks;
   json["flight_recorder_files"] = node.files.dumps;
   json["failure"] = outcome.failure ? failure_json(*outcome.failure) : Document(nullptr);

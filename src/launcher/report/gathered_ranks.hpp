@@ -1,10 +1,13 @@
 // What the ranks of several hosts did at the job's end, for the one report of a drun that has
-// started an agent on each: the agents hand it over in place of a line of their own. Pure.
+// started an agent on each: the agents hand it over in place of a line of their own. And through
+// the store, for the node that leaves last: its --report has the ranks of all. Pure.
 #pragma once
 
+#include <cstddef>
 #include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "launcher/report/stopped_ranks.hpp"
 
@@ -15,6 +18,21 @@ namespace drun::launcher {
 [[nodiscard]] std::string packed_ranks(const StoppedRanks& ranks);
 // Nullopt: it is some other text, or damaged.
 [[nodiscard]] std::optional<StoppedRanks> unpacked_ranks(std::string_view text);
+
+// A failure report that the drun above says last, behind what single hosts say of ranks that seem
+// to hang; no other text of drun's begins as this does.
+[[nodiscard]] std::string kept_for_last(const std::string& report);
+// The report; nullopt: it is some other text.
+[[nodiscard]] std::optional<std::string> said_last(std::string_view text);
+
+// All of `ranks` that a report or a suspicion needs, in at most so many bytes: of very many ranks
+// some of it is left out. Empty if there is nothing to tell.
+[[nodiscard]] std::string packed_end(const StoppedRanks& ranks, std::size_t most);
+[[nodiscard]] std::optional<StoppedRanks> unpacked_end(std::string_view text);
+
+// The ranks of all nodes, in their order.
+[[nodiscard]] StoppedRanks ranks_of_all(const StoppedRanks& own,
+                                        const std::vector<StoppedRanks>& others);
 
 // Those of all hosts so far.
 class GatheredRanks {

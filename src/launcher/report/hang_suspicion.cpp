@@ -2,8 +2,10 @@
 
 #include <algorithm>
 #include <array>
+#include <cstddef>
 #include <iterator>
 #include <string_view>
+#include <utility>
 
 #include "base/lower_case.hpp"
 #include "base/number_ranges.hpp"
@@ -26,6 +28,8 @@ constexpr std::array<std::string_view, 16> kPeers{
 // What torch's watchdog prints, some lines before the last. Of other lines only the last one
 // counts: those before it may tell of what the program has survived.
 constexpr std::array<std::string_view, 1> kWatchdog{"collective operation timeout"};
+
+constexpr std::size_t kMostSuspicions = 4;  // lines
 
 bool is_letter(char c) {
   return lower_case(c) >= 'a' && lower_case(c) <= 'z';
@@ -121,6 +125,30 @@ std::optional<Suspicion> suspect_hang(const rendezvous::FailureSummary& root,
             " needed SIGKILL";
   result.text = on_host(stopped, text);
   return result;
+}
+
+std::vector<Suspicion> suspect_hangs(const rendezvous::FailureSummary& root,
+                                     const StoppedRanks& own,
+                                     const std::vector<StoppedRanks>& others) {
+  std::vector<Suspicion> all;
+  if (auto here = suspect_hang(root, own)) all.push_back(std::move(*here));
+  for (const StoppedRanks& node : others)
+    if (auto there = suspect_hang(root, node)) all.push_back(std::move(*there));
+  if (all.size() <= kMostSuspicions) return all;
+  Suspicion folded;
+  folded.ranks = ranks_of(all);
+  folded.text = "on " + std::to_string(all.size()) + " nodes, " + ranks_text(folded.ranks) +
+                " seem to hang: when rank " + std::to_string(root.rank) +
+                "'s wait timed out, they were still running";
+  return {std::move(folded)};
+}
+
+std::vector<int> ranks_of(const std::vector<Suspicion>& suspicions) {
+  std::vector<int> ranks;
+  for (const Suspicion& suspicion : suspicions)
+    ranks.insert(ranks.end(), suspicion.ranks.begin(), suspicion.ranks.end());
+  std::sort(ranks.begin(), ranks.end());
+  return ranks;
 }
 
 }  // namespace drun::launcher

@@ -29,4 +29,10 @@ struct Suspicion {
 [[nodiscard]] std::optional<Suspicion> suspect_hang(const rendezvous::FailureSummary& root,
                                                     const StoppedRanks& on_node);
 
+// Of all nodes' ranks. As each node says it of its own, unless there are too many.
+[[nodiscard]] std::vector<Suspicion> suspect_hangs(const rendezvous::FailureSummary& root,
+                                                   const StoppedRanks& own,
+                                                   const std::vector<StoppedRanks>& others);
+[[nodiscard]] std::vector<int> ranks_of(const std::vector<Suspicion>& suspicions);
+
 }  // namespace drun::launcher

@@ -4,6 +4,7 @@
 #include <filesystem>
 #include <system_error>
 #include <utility>
+#include <vector>
 
 #include "base/atomic_file.hpp"
 #include "base/environment_variable.hpp"
@@ -21,15 +22,21 @@
 namespace drun::launcher {
 namespace {
 
-void say_failure(const rendezvous::Outcome& outcome, const std::optional<Suspicion>& suspicion,
-                 std::size_t tail_lines, const std::function<void(std::string)>& say) {
+void say_failure(const rendezvous::Outcome& outcome, const std::vector<Suspicion>& suspicions,
+                 std::size_t tail_lines, Reader reader,
+                 const std::function<void(std::string)>& say) {
   ReportOptions report;
   report.program = log::own_name();
   if (outcome.end == rendezvous::End::Stopped) report.title = "failed before";
   report.lines = report_lines(tail_lines);
   report.color = log::uses_color();
-  if (suspicion) say(render_suspicion(suspicion->text, report));
-  say(render_failure(*outcome.failure, outcome.notes, report));
+  for (const Suspicion& suspicion : suspicions)
+    say(render_suspicion(suspicion.text, report));
+  std::string block = render_failure(*outcome.failure, outcome.notes, report);
+  // Another host may have a rank that hangs, and tell of it later: that is to come first.
+  const bool waits = reader == Reader::Starter &&
+                     speaks_of_timeout(outcome.failure->last_words, outcome.failure->tail);
+  say(waits ? kept_for_last(block) : std::move(block));
 }
 
 // Empty: there is nothing to say of them. `told`: those that ran have been told of. `not_told`:
@@ -76,7 +83,9 @@ void report_outcome(std::size_t tail_lines, const rendezvous::Outcome& outcome, 
   } else if (outcome.end != rendezvous::End::Success && (asked_for || !outcome.failure)) {
     log::error("{}", outcome.text);
   }
-  if (outcome.failure) say_failure(outcome, suspicion, tail_lines, say);
+  if (outcome.failure)
+    say_failure(outcome, suspect_hangs(*outcome.failure, node.stopped, node.others), tail_lines,
+                reader, say);
   // That the workers are killed when the store is lost is a rule.
   const bool news =
       outcome.end != rendezvous::End::Success && outcome.end != rendezvous::End::StoreLost;

@@ -21,9 +21,9 @@ enum class Reader {
   Starter  // another drun, which has started this one and gathers what all hosts' ranks did
 };
 
-// `node`: of this node's ranks. `tail_lines`: of the failed worker's stderr. `lost_logs`: the
-// message about incomplete log files, if there is one. `say` gets the failure report, and for a
-// starter packed_ranks(); a line or two go to the log.
+// `node`: of this node's ranks; of others only those are told that seem to hang. `tail_lines`: of
+// the failed worker's stderr. `lost_logs`: the message about incomplete log files, if there is one.
+// `say` gets the failure report, and for a starter packed_ranks(); a line or two go to the log.
 void report_outcome(std::size_t tail_lines, const rendezvous::Outcome& outcome, const NodeEnd& node,
                     const std::string& lost_logs, Reader reader,
                     const std::function<void(std::string)>& say);

@@ -51,6 +51,10 @@ void HostOutputs::hear(Sink& sink, const std::string& words) {
     ranks_.add(*ranks);
     return count_taken(sink, words.size());
   }
+  if (auto report = said_last(words)) {
+    if (said_.is_news(sink.host, *report)) reports_.push_back(std::move(*report));
+    return count_taken(sink, words.size());
+  }
   if (!said_.is_news(sink.host, words)) return count_taken(sink, words.size());
   show(sink, times_ ? with_times(words) : words, words.size());
 }
@@ -92,7 +96,7 @@ FlushProgress HostOutputs::progress() {
   if (!output_waits && !error_waits && !std::exchange(draining_, true)) {
     close();
     relay_.drain(FlushPolicy::kInterval);
-    tell_of_ranks();
+    tell_the_end();
   }
   FlushProgress progress = relay_.flush_progress();
   if (draining_) return progress;
@@ -103,7 +107,9 @@ FlushProgress HostOutputs::progress() {
 }
 
 // Behind the report of the host that tells how the job has ended.
-void HostOutputs::tell_of_ranks() const {
+void HostOutputs::tell_the_end() {
+  for (std::string& report : std::exchange(reports_, {}))
+    relay_.message(std::move(report));
   if (const std::string text = ranks_.stopped(); !text.empty()) log::info("{}", text);
   if (const std::string text = ranks_.succeeded(); !text.empty()) log::info("{}", text);
 }

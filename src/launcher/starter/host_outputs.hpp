@@ -63,7 +63,7 @@ class HostOutputs {
   using Sinks = std::vector<std::unique_ptr<Sink>>;
 
   void hear(Sink& sink, const std::string& words);
-  void tell_of_ranks() const;
+  void tell_the_end();
   void show(Sink& sink, std::string bytes, std::size_t size);
   void write(Sink& sink);
   void count_taken(Sink& sink, std::size_t size);
@@ -76,7 +76,8 @@ class HostOutputs {
   Sinks errors_;
   hosts::SaidWords said_;
   GatheredRanks ranks_;
-  bool draining_ = false;  // the relay has all
+  std::vector<std::string> reports_;  // to be told at the end
+  bool draining_ = false;             // the relay has all
 };
 
 }  // namespace drun::launcher

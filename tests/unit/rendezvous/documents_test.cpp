@@ -367,6 +367,15 @@ TEST(DamagedDocumentsTest, APlaceInTheNetworkHasALimit) {
   EXPECT_NE(error.find("network is too long"), std::string::npos) << error;
 }
 
+TEST(DamagedDocumentsTest, TheWordOfTheEndHasALimit) {
+  MemberDocument d = member();
+  d.end = std::string(kMaxEnd, 'e');
+  EXPECT_EQ(decode_member(encode(d)).value().end, d.end);
+  d.end += 'e';
+  const auto error = error_of(decode_member)(encode(d));
+  EXPECT_NE(error.find("end is too long"), std::string::npos) << error;
+}
+
 TEST(DamagedDocumentsTest, FlippedBytesAreANamedErrorOrADocumentThatCanBeKept) {
   std::uint64_t state = 42;
   for (const auto& kind : kinds()) {

@@ -8,6 +8,7 @@
 
 #include <gtest/gtest.h>
 
+#include "rendezvous/documents.hpp"
 #include "support/state_table.hpp"
 
 namespace drun::rendezvous {
@@ -51,7 +52,8 @@ class HostMachine {
 };
 
 const test::TableEvents<HostMachine> kEvents = {
-    {"the job is over", [](HostMachine& m) { m.last.begin(m.now); }},
+    {"the job is over", [](HostMachine& m) { m.last.listen(); }},
+    {"it has to go", [](HostMachine& m) { m.last.begin(m.now); }},
     {"none is there", [](HostMachine& m) { m.snapshot(1, {}); }},
     {"it is there", [](HostMachine& m) { m.snapshot(1, {"me"}); }},
     {"another is there",
@@ -69,33 +71,50 @@ const test::TableEvents<HostMachine> kEvents = {
     {"the limit", [](HostMachine& m) { m.now += kLimit; }}};
 
 const std::vector<test::StateRow> kTable = {{"Open", {}, R"(
-  the job is over -> Asking, asks as 1
+  the job is over -> Open, asks as 1
+  it has to go -> Asking, asks as 1
   none is there; it is there; another is there; another watch shows a; a comes; a goes; b goes;
       it writes; another watch: a comes; another watch: a goes; almost the limit; the limit ->
       nothing
 )"},
-                                            {"Asking", {"the job is over"}, R"(
+                                            {"Asking", {"it has to go"}, R"(
   none is there; it is there -> Alone
   another is there -> Waiting
   the limit -> Asking, for too long
-  the job is over; another watch shows a; a comes; a goes; b goes; it writes; another watch: a
-      comes; another watch: a goes; almost the limit -> nothing
+  the job is over; it has to go; another watch shows a; a comes; a goes; b goes; it writes;
+      another watch: a comes; another watch: a goes; almost the limit -> nothing
 )"},
-                                            {"Waiting", {"the job is over", "another is there"}, R"(
+                                            {"Waiting", {"it has to go", "another is there"}, R"(
   none is there; it is there; a goes -> Alone
   the limit -> Waiting, for too long
-  the job is over; another is there; another watch shows a; a comes; b goes; it writes; another
-      watch: a comes; another watch: a goes; almost the limit -> nothing
+  the job is over; it has to go; another is there; another watch shows a; a comes; b goes; it
+      writes; another watch: a comes; another watch: a goes; almost the limit -> nothing
 )"},
-                                            {"Alone", {"the job is over", "it is there"}, R"(
+                                            {"Alone", {"it has to go", "it is there"}, R"(
   another is there; a comes -> Waiting
   the limit -> Alone, for too long
-  the job is over; none is there; it is there; another watch shows a; a goes; b goes; it writes;
-      another watch: a comes; another watch: a goes; almost the limit -> nothing
+  the job is over; it has to go; none is there; it is there; another watch shows a; a goes; b
+      goes; it writes; another watch: a comes; another watch: a goes; almost the limit ->
+      nothing
 )"}};
 
 TEST(LastToLeaveTest, DoesInEveryStateWhatTheTableSays) {
   test::expect_table(kEvents, kTable, {"Open", "Asking", "Waiting", "Alone"});
+}
+
+// They may go while this agent's own workers are still being stopped.
+TEST(LastToLeaveTest, KnowsWhoHasGoneBeforeItHadToGo) {
+  HostMachine machine;
+  machine.last.listen();
+  machine.snapshot(1, {"me", "a"});
+  MemberDocument a;
+  a.end = "a's ranks";
+  machine.change(1, "a", encode(a));
+  machine.change(1, "a", std::nullopt);
+  EXPECT_FALSE(machine.last.limit());
+  machine.last.begin(kStart);
+  EXPECT_EQ(machine.last.state(), LastToLeave::State::Alone);
+  EXPECT_EQ(machine.last.ends(), std::vector<std::string>{"a's ranks"});
 }
 
 TEST(LastToLeaveTest, TheLimitCountsFromTheFirstWordOfTheEnd) {

@@ -801,6 +801,110 @@ TEST_F(MemberTest, TheHostWaitsForTheOthersUntilTheCloseTimeout) {
   }
 }
 
+// For its report: what they did goes with their documents.
+TEST_F(MemberTest, TheHostHearsWhatTheOthersSayBeforeTheyGo) {
+  config_.is_host = true;
+  begin();
+  put(keys_.outcome, encode(Outcome{End::Failure, 7, "rank 3", FailureSummary{}}));
+  advance();
+  done();
+  MemberDocument a;
+  a.end = "a's ranks";
+  MemberDocument b;
+  b.end = "b's ranks";
+  const auto watch = watches_.at(keys_.members);
+  member_->on_snapshot({watch,
+                        {{keys_.member("me"), "x"},
+                         {keys_.member("a"), encode(a)},
+                         {keys_.member("b"), encode(MemberDocument{})}}});
+  member_->on_changes({watch, {{keys_.member("b"), encode(b)}}}, now_);
+  for (const char* gone : {"a", "b"})
+    member_->on_changes({watch, {{keys_.member(gone), std::nullopt}}}, now_);
+  advance();
+  const auto told = done();
+  ASSERT_TRUE(told.finish);
+  EXPECT_EQ(told.finish->ends, (std::vector<std::string>{"a's ranks", "b's ranks"}));
+}
+
+// The agents of one machine have their store elsewhere.
+TEST_F(MemberTest, OneThatIsToLeaveLastWaitsForTheOthersAfterAFailureOnly) {
+  config_.max_nodes = 2;
+  for (const End end : {End::Failure, End::Success}) {
+    begin();
+    member_->leave_last();
+    watches_.erase(keys_.members);
+    put(keys_.outcome, encode(Outcome{end, 7, "rank 3", std::nullopt}));
+    advance();
+    EXPECT_EQ(done().finish.has_value(), end == End::Success);
+    if (end == End::Success) continue;
+    const auto watch = watches_.at(keys_.members);
+    MemberDocument other;
+    other.end = "its ranks";
+    member_->on_snapshot(
+        {watch, {{keys_.member("me"), "x"}, {keys_.member("other"), encode(other)}}});
+    advance();
+    EXPECT_FALSE(done().finish);
+    member_->on_changes({watch, {{keys_.member("other"), std::nullopt}}}, now_);
+    advance();
+    const auto told = done();
+    ASSERT_TRUE(told.finish);
+    EXPECT_EQ(told.finish->ends, std::vector<std::string>{"its ranks"});
+  }
+}
+
+TEST_F(MemberTest, SaysAtTheEndWhatItsWorkersDidBeforeItGoes) {
+  for (const CommitOutcome answer : {CommitOutcome::Committed, CommitOutcome::Rejected}) {
+    answer_ = CommitOutcome::Committed;
+    run(1);
+    put(keys_.outcome, encode(Outcome{End::Failure, 7, "rank 3", std::nullopt}));
+    advance();
+    done();
+    answer_ = answer;
+    member_->on_workers_stopped("rank 0 was still running");
+    advance();
+    const auto told = done();
+    ASSERT_EQ(told.published.size(), 1U);
+    EXPECT_EQ(told.published[0].end, "rank 0 was still running");
+    EXPECT_FALSE(told.finish) << "the host may not have it";
+    if (answer != CommitOutcome::Committed) {
+      ASSERT_TRUE(member_->next_deadline());
+      EXPECT_LE(*member_->next_deadline(), now_ + Milliseconds(1'000));
+      advance(Milliseconds(1'000));
+    } else {
+      advance();
+    }
+    EXPECT_TRUE(done().finish) << "nothing depends on it";
+  }
+  answer_ = CommitOutcome::Committed;
+  for (const bool news : {false, true}) {
+    SCOPED_TRACE(news);
+    run(1);
+    put(keys_.outcome, encode(Outcome{news ? End::Failure : End::Success, 0, "", std::nullopt}));
+    advance();
+    done();
+    member_->on_workers_stopped(news ? std::string(kMaxEnd + 1, 'x') : "all is well");
+    advance();
+    const auto told = done();
+    EXPECT_TRUE(told.published.empty());
+    EXPECT_TRUE(told.finish);
+  }
+}
+
+TEST_F(MemberTest, WhatTheWorkersOfARoundDidThatWentOnIsNoNewsAtTheEnd) {
+  run(1);
+  round(1, Phase::Stopping);
+  advance();
+  member_->on_workers_stopped("rank 0 was still running");
+  advance();
+  done();
+  round(1, Phase::Gathering);
+  put(keys_.outcome, encode(Outcome{End::Timeout, 124, "too few", std::nullopt}));
+  advance();
+  const auto told = done();
+  EXPECT_TRUE(told.published.empty());
+  EXPECT_TRUE(told.finish);
+}
+
 TEST_F(MemberTest, TheHostOfALaterStoreWaitsForThoseWhoMayBeOnTheirWay) {
   config_.is_host = true;
   begin();

@@ -1,5 +1,8 @@
 #include "launcher/report/gathered_ranks.hpp"
 
+#include <chrono>
+#include <cstddef>
+#include <optional>
 #include <string>
 
 #include <gmock/gmock.h>
@@ -109,6 +112,84 @@ TEST(GatheredRanksTest, TheShortestSilenceIsThatOfAll) {
   all.add(host);
   EXPECT_EQ(all.stopped(), "ranks 0-3 were still running");
 }
+
+// ---- for the node that leaves last ----
+
+TEST(PackedEndTest, WhatAReportAndASuspicionNeedComesWhole) {
+  StoppedRanks ranks = some_ranks();
+  const std::chrono::milliseconds second(1'000);
+  ranks.silences = {second, second + std::chrono::milliseconds(90), std::nullopt, 9 * second};
+  ranks.few = true;
+  ranks.silent = {5};
+  ranks.silent_for = "9.0 s";
+  ranks.quiet = {0, 1, 5};
+  ranks.quiet_for = "1.0 s";
+  ranks.job_ranks = 12;
+  ranks.expected = true;
+  const auto end = unpacked_end(packed_end(ranks, 1'000));
+  ASSERT_TRUE(end);
+  EXPECT_EQ(end->running, ranks.running);
+  EXPECT_THAT(end->silences, ElementsAre(second, second, std::nullopt, 9 * second));
+  EXPECT_EQ(end->killed, ranks.killed);
+  EXPECT_EQ(end->succeeded, ranks.succeeded);
+  EXPECT_EQ(end->all_silent, ranks.all_silent);
+  EXPECT_EQ(end->others_killed, 7U);
+  EXPECT_EQ(end->host, "node1");
+  EXPECT_EQ(end->job_ranks, 12);
+  EXPECT_EQ(end->silent, ranks.silent);
+  EXPECT_EQ(end->silent_for, "9.0 s");
+  EXPECT_EQ(end->quiet, ranks.quiet);
+  EXPECT_EQ(end->quiet_for, "1.0 s");
+  EXPECT_TRUE(end->few && end->at_once && end->expected);
+  EXPECT_EQ(packed_end({}, 1'000), "");
+}
+
+TEST(PackedEndTest, OfVeryManyRanksItStaysShort) {
+  StoppedRanks ranks;
+  for (int rank = 0; rank < 500; ++rank) {
+    ranks.running.push_back(rank);
+    ranks.silences.emplace_back(rank * 1'000);
+  }
+  const auto long_one = unpacked_end(packed_end(ranks, 4'000));
+  ASSERT_TRUE(long_one);
+  EXPECT_EQ(long_one->running.size(), 500U);
+  EXPECT_TRUE(long_one->silences[63]);
+  EXPECT_FALSE(long_one->silences[64]) << "so many times at most";
+  const std::string shorter = packed_end(ranks, 400);
+  EXPECT_LE(shorter.size(), 400U);
+  ASSERT_TRUE(unpacked_end(shorter));
+  EXPECT_EQ(unpacked_end(shorter)->running.size(), 500U);
+  EXPECT_FALSE(unpacked_end(shorter)->silences[0]);
+  EXPECT_EQ(packed_end(ranks, 10), "");
+}
+
+TEST(PackedEndTest, WhatMakesNoSenseIsNone) {
+  const std::string good = packed_end(some_ranks(), 1'000);
+  for (std::size_t size = 0; size < good.size(); ++size)
+    EXPECT_FALSE(unpacked_end(good.substr(0, size))) << size;
+  EXPECT_FALSE(unpacked_end(packed_ranks(some_ranks())));
+  EXPECT_FALSE(unpacked_end("[]"));
+}
+
+TEST(RanksOfAllTest, StandInTheirOrderWithTheirTimes) {
+  const std::chrono::milliseconds second(1'000);
+  StoppedRanks own;
+  own.running = {4, 5};
+  own.silences = {second, std::nullopt};
+  own.killed = {5};
+  StoppedRanks other;
+  other.running = {0, 2};
+  other.silences = {2 * second, 3 * second};
+  other.killed = {2};
+  other.succeeded = {1};
+  const StoppedRanks all = ranks_of_all(own, {other});
+  EXPECT_THAT(all.running, ElementsAre(0, 2, 4, 5));
+  EXPECT_THAT(all.silences, ElementsAre(2 * second, 3 * second, second, std::nullopt));
+  EXPECT_THAT(all.killed, ElementsAre(2, 5));
+  EXPECT_THAT(all.succeeded, ElementsAre(1));
+}
+
+// ---- for a drun that has started the others ----
 
 TEST(GatheredRanksTest, TheOrderOfTheHostsDoesNotMatter) {
   GatheredRanks up;

@@ -1,5 +1,8 @@
 #include "launcher/report/hang_suspicion.hpp"
 
+#include <string>
+#include <vector>
+
 #include <gtest/gtest.h>
 
 namespace drun::launcher {
@@ -168,6 +171,34 @@ TEST(HangSuspicionTest, WhoDoesNotStandOutIsNotNamed) {
   stopped = rank_2_hangs();
   stopped.expected = true;
   EXPECT_EQ(text(failed_with(kBarrier), stopped), "");
+}
+
+TEST(HangSuspicionTest, OfOtherNodesItSaysWhatTheySay) {
+  StoppedRanks there = rank_2_hangs();
+  there.host = "node1";
+  const auto root = failed_with(kBarrier);
+  const auto found = suspect_hangs(root, {}, {{}, there});
+  ASSERT_EQ(found.size(), 1U);
+  EXPECT_EQ(found[0].text, text(root, there));
+  EXPECT_EQ(ranks_of(found), std::vector<int>{2});
+  EXPECT_TRUE(suspect_hangs(failed_with("ValueError"), there, {there}).empty());
+}
+
+TEST(HangSuspicionTest, OfManyNodesItIsOneLine) {
+  std::vector<StoppedRanks> nodes;
+  for (const int rank : {12, 8, 4, 0}) {
+    nodes.push_back(rank_2_hangs());
+    nodes.back().running = nodes.back().silent = {rank};
+    nodes.back().host = "node" + std::to_string(rank);
+  }
+  const auto root = failed_with(kBarrier);
+  EXPECT_EQ(suspect_hangs(root, {}, nodes).size(), 4U);
+  const auto found = suspect_hangs(root, rank_2_hangs(), nodes);
+  ASSERT_EQ(found.size(), 1U);
+  EXPECT_EQ(found[0].text,
+            "on 5 nodes, ranks 0,2,4,8,12 seem to hang: when rank 0's wait timed out, they were "
+            "still running");
+  EXPECT_EQ(ranks_of(found), (std::vector<int>{0, 2, 4, 8, 12}));
 }
 
 }  // namespace

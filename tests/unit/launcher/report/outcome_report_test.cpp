@@ -4,6 +4,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <chrono>
 #include <csignal>
 #include <filesystem>
 #include <fstream>
@@ -211,11 +212,56 @@ TEST_F(OutcomeReportTest, WhoSeemsToHangComesFirst) {
   reader_ = Reader::Starter;
   said_.clear();
   report(outcome);
-  EXPECT_EQ(said_.size(), 2U) << "nor is anything handed over";
+  ASSERT_EQ(said_.size(), 2U) << "nor is anything handed over";
+  EXPECT_EQ(said_last(said_[1]), elsewhere.front()) << "the block comes last";
   reader_ = Reader::User;
   node_.stopped.running = {2, 4};
   report(outcome);
   EXPECT_THAT(logged_, ElementsAre(HasSubstr("ranks 2,4 were still running")));
+}
+
+// Another host may still tell of one.
+TEST_F(OutcomeReportTest, AStarterKeepsTheBlockOfATimeOutForLast) {
+  reader_ = Reader::Starter;
+  auto outcome = failure();
+  report(outcome);
+  ASSERT_EQ(said_.size(), 1U);
+  EXPECT_FALSE(said_last(said_[0])) << "nobody waits for anybody";
+  const std::string block = said_[0];
+  outcome.failure->last_words = "RuntimeError: barrier timed out";
+  said_.clear();
+  report(outcome);
+  ASSERT_EQ(said_.size(), 1U);
+  EXPECT_EQ(said_last(said_[0]), block);
+  EXPECT_FALSE(unpacked_ranks(said_[0]));
+}
+
+// The node that leaves last knows them all.
+TEST_F(OutcomeReportTest, WhoSeemsToHangOnAnotherNodeIsToldToo) {
+  auto outcome = failure();
+  outcome.failure->last_words = "RuntimeError: barrier timed out";
+  node_.stopped.running = {0};
+  node_.stopped.silences = {std::chrono::milliseconds(500)};
+  StoppedRanks other;
+  other.running = other.silent = other.killed = {2};
+  other.silences = {std::chrono::milliseconds(11'000)};
+  other.silent_for = "11.0 s";
+  other.few = true;
+  other.host = "node1";
+  node_.stopped.job_ranks = other.job_ranks = 4;
+  node_.others = {other};
+  report(outcome);
+  EXPECT_THAT(said_, ElementsAre(StartsWith("drun: on node1, rank 2 seems to hang: "),
+                                 StartsWith("drun: job failed: rank 3 (")));
+  EXPECT_THAT(logged_, ElementsAre("drun: rank 0 was still running\n"));
+  const test::FileTree folder;
+  const std::string file = folder.root() + "/report.json";
+  EXPECT_TRUE(report_file(file, outcome, node_, true)());
+  std::string json = content(file);
+  std::erase_if(json, [](char c) { return c == ' ' || c == '\n'; });
+  EXPECT_THAT(json, AllOf(HasSubstr(R"("ranks_still_running":[0,2],"silence_seconds":[0.5,11.0])"),
+                          HasSubstr(R"("ranks_killed":[2])"),
+                          HasSubstr(R"("ranks_that_seem_to_hang":[2])")));
 }
 
 // The file is for programs.
