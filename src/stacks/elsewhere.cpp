@@ -267,7 +267,10 @@ TellingFrame telling_frame(const std::vector<std::string>& frames) {
                                   [](const auto& frame) { return waits_for_ranks(frame); });
   if (waits != frames.rend()) return {*waits, true};
   const auto found = telling(frames, 1);
-  if (found.empty() || parts_of(found.front()).function.empty()) return {};
+  if (found.empty()) return {};
+  // Where it is in the kernel its state says.
+  const Frame parts = parts_of(found.front());
+  if (parts.function.empty() || parts.file == "kernel") return {};
   return {found.front(), false};
 }
 

@@ -15,11 +15,18 @@ namespace {
 
 constexpr std::size_t kMostPlaces = 8;  // in one line
 
+// What its stack says is less than something else that is known.
+bool stack_tells(const WaitingRank& rank) {
+  const std::string function = rank.frame.substr(0, rank.frame.find(' '));
+  const std::string call = rank.place.call.substr(0, rank.place.call.find(' '));
+  return !rank.frame.empty() && function != call && !rank.behind && !rank.place.stopped &&
+         rank.place.child.empty();
+}
+
 // In the same collective ranks wait in different system calls.
 std::string where(const WaitingRank& rank) {
   if (rank.behind) return "NCCL says that it is behind in a collective";
-  const bool told = rank.frame.empty() || rank.place.stopped || !rank.place.child.empty();
-  if (told) return "it " + rank.place.text();
+  if (!stack_tells(rank)) return "it " + rank.place.text();
   if (rank.for_ranks) return "it waits for other ranks in " + printable(rank.frame);
   return "it " + rank.place.text() + " in " + printable(rank.frame);
 }
@@ -29,12 +36,24 @@ std::string cause_of(const WaitingRank& rank, std::chrono::milliseconds timeout)
          describe_duration(timeout.count()) + " (--hang-timeout)";
 }
 
-std::map<std::string, int> count_causes(const std::vector<WaitingRank>& ranks,
-                                        std::chrono::milliseconds timeout) {
-  std::map<std::string, int> counts;
+// How many ranks wait where each does. Who is elsewhere by its stack tells more than a system call:
+// in a collective of the program's own one rank may accept what the others connect to.
+std::vector<int> count_alike(const std::vector<WaitingRank>& ranks) {
+  const auto count_by = [&](const auto& key) {
+    std::map<std::string, int> counts;
+    for (const WaitingRank& rank : ranks)
+      ++counts[key(rank)];
+    return counts;
+  };
+  const auto by_frame = [](const WaitingRank& rank) {
+    return stack_tells(rank) ? rank.frame : where(rank);
+  };
+  const auto frames = count_by(by_frame);
+  const auto places = count_by(where);
+  std::vector<int> alike;
   for (const WaitingRank& rank : ranks)
-    ++counts[cause_of(rank, timeout)];
-  return counts;
+    alike.push_back(frames.size() > 1 ? frames.at(by_frame(rank)) : places.at(where(rank)));
+  return alike;
 }
 
 }  // namespace
@@ -48,8 +67,12 @@ std::string hang_text(const std::vector<WaitingRank>& ranks, const WorkerGroup& 
   };
   std::map<std::string, Group> by_place;
   for (const WaitingRank& rank : ranks) {
-    Group& group_there = by_place[rank.place.text() + rank.place.file];
+    // What has no name but a number has another one in each rank.
+    const bool unnamed =
+        rank.place.file.starts_with(" of socket:[") || rank.place.file.starts_with(" of pipe:[");
+    Group& group_there = by_place[rank.place.text() + (unnamed ? " of " : rank.place.file)];
     group_there.place = rank.place;
+    if (unnamed && !group_there.ranks.empty()) group_there.place.file.clear();
     group_there.ranks.push_back(assignment.first_rank + rank.local_rank);
   }
   std::vector<Group> groups;
@@ -78,7 +101,7 @@ std::string hang_text(const std::vector<WaitingRank>& ranks, const WorkerGroup& 
 std::vector<HungRank> hang_faults(const std::vector<WaitingRank>& ranks,
                                   std::chrono::milliseconds timeout, bool for_good,
                                   std::chrono::milliseconds others_within) {
-  const auto counts = count_causes(ranks, timeout);
+  const std::vector<int> alike = count_alike(ranks);
   std::vector<HungRank> hung;
   for (const WaitingRank& rank : ranks) {
     RankFault fault;
@@ -90,7 +113,7 @@ std::vector<HungRank> hang_faults(const std::vector<WaitingRank>& ranks,
     fault.clue.for_others = rank.for_ranks || rank.place.whom == hang::Awaited::Whom::Others;
     // A place that was not found is no other one than that of the others.
     if (!rank.place.call.empty() || rank.place.stopped || !rank.frame.empty())
-      fault.clue.alike = counts.at(fault.cause);
+      fault.clue.alike = alike[hung.size()];
     fault.clue.others_within = others_within;
     fault.for_good = for_good;
     fault.with_others = true;

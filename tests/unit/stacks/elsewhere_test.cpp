@@ -169,6 +169,8 @@ TEST(ElsewhereTest, TheFrameThatSaysMost) {
       telling_frame({"syscall (libc.so.6)", "std::mutex::lock() (train)", "f() (train)"}).text,
       "f() (train)");
   EXPECT_EQ(telling_frame({"train+0x1234", "libc.so.6+0x27249"}).text, "");
+  EXPECT_EQ(telling_frame({"request_wait_answer (kernel)", "fuse_file_read_iter (kernel)"}).text,
+            "");
   EXPECT_EQ(telling_frame({}).text, "");
   const auto frames = telling_frames(report_of({{kPolls}, {kWrites}, {{}}, {kPolls}}));
   ASSERT_EQ(frames.size(), 3U);

@@ -103,6 +103,21 @@ TEST(HungRanksTest, WhoseStackIsAnotherFailsFirst) {
   EXPECT_TRUE(is_nearer(hung[0].fault.clue, hung[1].fault.clue)) << "of two ranks, too";
 }
 
+// One accepts what the others connect to.
+TEST(HungRanksTest, AnotherStackTellsMoreThanAnotherSystemCall) {
+  auto ranks = std::vector{waiting(0, "accept"), waiting(1, "recvfrom"), waiting(2, "recvfrom"),
+                           waiting(3, "recvfrom")};
+  for (WaitingRank& rank : ranks)
+    rank.frame = rank.local_rank == 2 ? "read_shard (train)" : "all_reduce (train)";
+  auto hung = hang_faults(ranks, seconds(600), false, seconds(4));
+  EXPECT_EQ(hung[0].fault.clue.alike, 3);
+  EXPECT_EQ(hung[2].fault.clue.alike, 1);
+  ranks[2].frame = ranks[0].frame;
+  hung = hang_faults(ranks, seconds(600), false, seconds(4));
+  EXPECT_EQ(hung[0].fault.clue.alike, 1) << "where stacks are the same it is all that there is";
+  EXPECT_EQ(hung[2].fault.clue.alike, 3);
+}
+
 TEST(HungRanksTest, WhatIsKnownBetterThanAStackIsSaidInstead) {
   auto ranks = std::vector{waiting(0, "read"), waiting(1, ""), waiting(2, "futex")};
   for (WaitingRank& rank : ranks)
@@ -112,6 +127,25 @@ TEST(HungRanksTest, WhatIsKnownBetterThanAStackIsSaidInstead) {
   ranks[2].behind = true;
   for (const HungRank& rank : hang_faults(ranks, seconds(600), false, seconds(4)))
     EXPECT_THAT(rank.fault.cause, testing::Not(HasSubstr("main")));
+}
+
+TEST(HungRanksTest, RanksThatWaitAlikeAreToldTogetherWhateverNumberTheirPipeHas) {
+  test::GroupRig rig;
+  rig.start(test::place_of(0, 1));
+  auto ranks = std::vector{waiting(0, "read", " of pipe:[7]"), waiting(1, "read", " of pipe:[8]")};
+  EXPECT_THAT(hang_text(ranks, rig.group, seconds(2)),
+              testing::EndsWith(": ranks 0-1 wait in read"));
+  ranks[1].place.file = " of /nfs/data";
+  EXPECT_THAT(hang_text(ranks, rig.group, seconds(2)),
+              testing::EndsWith(": rank 0 waits in read of pipe:[7]; rank 1 waits in read of "
+                                "/nfs/data"));
+}
+
+TEST(HungRanksTest, ASystemCallIsNotToldTwice) {
+  auto ranks = std::vector{waiting(0, "clock_nanosleep (hrtimer_nanosleep)")};
+  ranks[0].frame = "clock_nanosleep (libc.so.6)";
+  EXPECT_THAT(hang_faults(ranks, seconds(600), false, seconds(4))[0].fault.cause,
+              HasSubstr("it waits in clock_nanosleep (hrtimer_nanosleep), and no rank"));
 }
 
 TEST(HungRanksTest, ADoubtNamesTheRankThatIsItsReason) {
