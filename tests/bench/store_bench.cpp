@@ -16,6 +16,7 @@
 
 #include "bench/limit_server.hpp"
 #include "bench/load.hpp"
+#include "bench/relay_server.hpp"
 #include "bench/server_process.hpp"
 #include "store/protocol/tcpstore_codec.hpp"
 #include "support/places.hpp"
@@ -31,8 +32,9 @@ constexpr const char* kHelp = R"(Usage: store_bench [options]
 
 Runs the same loads against several servers and prints one table.
 
-  --servers LIST       of limit,copy,drun,torch (default: all but copy that are there); copy is
-                       the limit of a server that keeps what it gets
+  --servers LIST       of limit,copy,drun,torch,relay,relay-tls (default: limit,drun,torch, as
+                       far as they are there); copy is the limit of a server that keeps what it
+                       gets; the relays have a store of drun's behind them, in the same process
   --loads LIST         of set+get,get,add,check,wait,get-1k,get-64k,set+get-1k,set+get-64k,
                        get-p16,add-p16,storm (default: all)
   --connections LIST   default 64,1000; get-64k, set+get-64k and the -p16 loads use the first
@@ -288,6 +290,10 @@ std::unique_ptr<ServerProcess> start_unpinned(const std::string& name, const Set
         name, TcpStoreVersion::Torch2_2,
         std::vector<std::string>{settings.drun_store, "--bind", "127.0.0.1", "--port", "0"});
   }
+  if (name == "relay" || name == "relay-tls")
+    return std::make_unique<ServerProcess>(name, TcpStoreVersion::Torch2_2, [&name](int out) {
+      serve_relayed(name == "relay-tls", out);
+    });
   if (name == "torch") {
     const std::string probe = settings.python +
                               " -c 'import importlib.util as u, sys; "

@@ -155,6 +155,13 @@ def model_seeds(_):
         yield f"kind-{kind}", steps
 
 
+def relay_seeds(folder):
+    for name, data in model_seeds(folder):
+        yield f"model-{name}", b"\0" + data
+        yield f"store-{name}", b"\x80\1" + data
+        yield f"relay-{name}", b"\xC0\3" + data
+
+
 def snapshot_seeds(_):
     def vec(data):
         return struct.pack("<Q", len(data)) + data
@@ -204,6 +211,7 @@ def tls_seeds(_):
 def main():
     recordings, output = pathlib.Path(sys.argv[1]), pathlib.Path(sys.argv[2])
     for target, seeds in [("codec", codec_seeds), ("session", session_seeds), ("model", model_seeds),
+                          ("relay", relay_seeds),
                           ("snapshot", snapshot_seeds), ("http", http_seeds), ("tls", tls_seeds)]:
         folder = output / target
         folder.mkdir(parents=True, exist_ok=True)

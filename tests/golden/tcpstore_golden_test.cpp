@@ -18,6 +18,7 @@
 #include "store/protocol/bytes.hpp"
 #include "store/relay/relay_flow.hpp"
 #include "support/places.hpp"
+#include "support/relayed_world.hpp"
 #include "support/test_peer.hpp"
 #include "support/tls_peer.hpp"
 
@@ -123,10 +124,10 @@ std::vector<std::string_view> in_pieces(std::string_view bytes, std::size_t size
   return pieces;
 }
 
-// A peer behind a relay that shows a token for it.
-class RelayedPeer {
+// A peer with a connection of its own behind a relay that shows a token for it.
+class LonePeer {
  public:
-  explicit RelayedPeer(PeerWorld& world) : peer_(world) {
+  explicit LonePeer(PeerWorld& world) : peer_(world) {
     flow_.on_store();
     pass_on();
   }
@@ -168,6 +169,19 @@ class RelayedPeer {
   secure::TlsEngine store_{tls_, secure::TlsEngine::Role::Server};
 };
 
+// Where peers meet.
+template <typename AnyPeer>
+struct WorldOf {
+  [[nodiscard]] PeerWorld& place() { return world; }
+  PeerWorld world;
+};
+template <>
+struct WorldOf<test::RelayedPeer> {
+  [[nodiscard]] test::RelayedNode& place() { return node; }
+  PeerWorld world;
+  test::RelayedNode node{world, 7};
+};
+
 template <typename AnyPeer>
 class Replay {
  public:
@@ -180,7 +194,7 @@ class Replay {
     for (const Step& step : record.steps) {
       switch (step.kind) {
         case Step::Kind::Open:
-          peers_[step.connection] = std::make_unique<AnyPeer>(world_);
+          peers_[step.connection] = std::make_unique<AnyPeer>(world_.place());
           break;
         case Step::Kind::Send:
           for (const std::string_view piece : cut_(step.bytes, at_))
@@ -215,7 +229,7 @@ class Replay {
   }
 
  private:
-  PeerWorld world_;
+  WorldOf<AnyPeer> world_;
   Cut cut_;
   std::size_t at_;
   std::map<int, std::unique_ptr<AnyPeer>> peers_;
@@ -295,11 +309,20 @@ TEST_P(TcpStoreGoldenTest, AnswersAlikeInPiecesOfAnySize) {
     replay_all(records, in_pieces, size);
 }
 
-TEST_P(TcpStoreGoldenTest, AnswersAlikeThroughARelay) {
-  replay_all<RelayedPeer>(load(GetParam(), kRecordedSize), whole, 0);
-  const std::vector<Record> records = load(GetParam(), kShortSize);
+template <typename AnyPeer>
+void replay_in_pieces(const char* recording) {
+  replay_all<AnyPeer>(load(recording, kRecordedSize), whole, 0);
+  const std::vector<Record> records = load(recording, kShortSize);
   for (const std::size_t size : {1U, 2U, 3U, 4U, 5U, 7U, 8U, 9U, 13U, 17U, 31U, 100U})
-    if (!HasFailure()) replay_all<RelayedPeer>(records, in_pieces, size);
+    if (!testing::Test::HasFailure()) replay_all<AnyPeer>(records, in_pieces, size);
+}
+
+TEST_P(TcpStoreGoldenTest, AnswersAlikeThroughARelay) {
+  replay_in_pieces<test::RelayedPeer>(GetParam());
+}
+
+TEST_P(TcpStoreGoldenTest, AnswersAlikeOnAConnectionOfItsOwnThroughARelay) {
+  replay_in_pieces<LonePeer>(GetParam());
 }
 
 std::string test_name(const testing::TestParamInfo<const char*>& parameter) {

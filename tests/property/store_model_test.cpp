@@ -12,6 +12,8 @@
 
 #include <gtest/gtest.h>
 
+#include "store/relay/relay_mux.hpp"
+#include "support/relayed_world.hpp"
 #include "support/seeds.hpp"
 #include "support/test_peer.hpp"
 
@@ -25,9 +27,30 @@ using test::PeerWorld;
 using test::StoreModel;
 using test::TestPeer;
 
+// One connection, to the store or by way of one of two relays.
+class Line {
+ public:
+  explicit Line(PeerWorld& world) : direct_(std::make_unique<TestPeer>(world)) {}
+  explicit Line(test::RelayedNode& node) : relayed_(std::make_unique<test::RelayedPeer>(node)) {}
+
+  void send(std::string_view bytes) {
+    direct_ ? (void)direct_->send(bytes) : relayed_->send(bytes);
+  }
+  std::string take() { return direct_ ? direct_->take() : relayed_->take(); }
+  [[nodiscard]] bool is_closed() const {
+    return direct_ ? direct_->is_closed() : relayed_->is_closed();
+  }
+
+ private:
+  std::unique_ptr<TestPeer> direct_;
+  std::unique_ptr<test::RelayedPeer> relayed_;
+};
+
+enum class Ways { Direct, Mixed };
+
 class Session {
  public:
-  explicit Session(std::uint64_t seed) : random_(seed) {
+  Session(std::uint64_t seed, Ways ways) : random_(seed), ways_(ways) {
     for (std::size_t i = 0; i < kClients; ++i)
       connect(i);
   }
@@ -50,7 +73,8 @@ class Session {
   void connect(std::size_t i) {
     model_.leave(i);
     peers_[i].reset();
-    peers_[i] = std::make_unique<TestPeer>(world_);
+    peers_[i] = ways_ == Ways::Direct || i % 3 == 0 ? std::make_unique<Line>(world_)
+                                                    : std::make_unique<Line>(nodes_[i % 2]);
     versions_[i] = below(3) == 0 ? TcpStoreVersion::Torch2_1 : TcpStoreVersion::Torch2_2;
     // An old client is a 2.1 from its first CANCEL_WAIT on.
     std::string bytes(tcpstore::kHandshake);
@@ -77,6 +101,8 @@ class Session {
                                                    "0099",
                                                    "9223372036854775807",
                                                    "some value longer than small ones"};
+    // Behind a relay it needs a connection of its own.
+    if (ways_ == Ways::Mixed && below(100) == 0) return kLong;
     return kValues[below(std::size(kValues))];
   }
 
@@ -135,17 +161,79 @@ class Session {
   }
 
   std::mt19937_64 random_;
+  const Ways ways_;
+  const std::string kLong = std::string(RelayMux::kLongest + 1, 'x');
   PeerWorld world_;
+  test::RelayedNode nodes_[2]{{world_}, {world_, 5}};
   StoreModel model_{kClients};
-  std::unique_ptr<TestPeer> peers_[kClients];
+  std::unique_ptr<Line> peers_[kClients];
   TcpStoreVersion versions_[kClients] = {};
 };
 
-TEST(StoreModelTest, TableAndModelAgree) {
-  const auto [first, count] = test::seeds_to_run(300);
+void compare(Ways ways, std::uint64_t seeds) {
+  const auto [first, count] = test::seeds_to_run(seeds);
   for (std::uint64_t seed = first; seed < first + count; ++seed) {
-    Session(seed).steps(400);
-    ASSERT_FALSE(HasFailure()) << "again with DRUN_SEED=" << seed;
+    Session(seed, ways).steps(400);
+    ASSERT_FALSE(testing::Test::HasFailure()) << "again with DRUN_SEED=" << seed;
+  }
+}
+
+TEST(StoreModelTest, TableAndModelAgree) {
+  compare(Ways::Direct, 300);
+}
+
+// Some speak to the store themselves, the others over the shared connections of two nodes.
+TEST(StoreModelTest, ClientsOfRelaysGetTheSame) {
+  compare(Ways::Mixed, 300);
+}
+
+// What of one turn is sent as a sum is answered as if each had come alone.
+TEST(StoreModelTest, AddsThatTravelTogetherAreAnsweredOneByOne) {
+  constexpr std::size_t kClients = 8;
+  constexpr std::string_view kValues[] = {"", "x", "12 rest", "9223372036854775807", "-7"};
+  const auto [first, count] = test::seeds_to_run(200);
+  for (std::uint64_t seed = first; seed < first + count; ++seed) {
+    std::mt19937_64 random(seed);
+    PeerWorld world;
+    StoreModel model(kClients + 1);
+    TestPeer other(world);
+    other.send(tcpstore::kHandshake);
+    test::RelayedNode node(world);
+    std::vector<std::unique_ptr<test::RelayedPeer>> clients;
+    for (std::size_t c = 0; c < kClients; ++c) {
+      clients.push_back(std::make_unique<test::RelayedPeer>(node));
+      clients.back()->send(tcpstore::kHandshake);
+    }
+    for (int turn = 0; turn < 30; ++turn) {
+      Request r;
+      std::string key = "k" + std::to_string(random() % 3);
+      if (random() % 3 == 0) {
+        r.op = random() % 2 == 0 ? Op::Set : Op::DeleteKey;
+        r.key = key;
+        r.value = kValues[random() % std::size(kValues)];
+        std::string bytes;
+        tcpstore::encode(bytes, TcpStoreVersion::Torch2_2, r);
+        other.send(bytes);
+        model.apply(kClients, TcpStoreVersion::Torch2_2, r);
+      }
+      for (std::size_t c = 0; c < kClients; ++c) {
+        if (model.is_closed[c] || random() % 4 == 0) continue;
+        r = {};
+        r.op = Op::Add;
+        key = "k" + std::to_string(random() % 3);
+        r.key = key;
+        r.number = random() % 5 == 0 ? static_cast<std::int64_t>(random()) : 1;
+        std::string bytes;
+        tcpstore::encode(bytes, TcpStoreVersion::Torch2_2, r);
+        clients[c]->say(bytes);
+        model.apply(c, TcpStoreVersion::Torch2_2, r);
+      }
+      for (std::size_t c = 0; c < kClients; ++c) {
+        ASSERT_EQ(clients[c]->take(), model.out[c]) << "seed " << seed << ", client " << c;
+        ASSERT_EQ(clients[c]->is_closed(), model.is_closed[c]) << "seed " << seed;
+        model.out[c].clear();
+      }
+    }
   }
 }
 

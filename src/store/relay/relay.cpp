@@ -18,6 +18,7 @@
 #include <asio/steady_timer.hpp>
 
 #include "base/signal_block.hpp"
+#include "store/relay/relay_trunk.hpp"
 #include "store/relay/relayed_client.hpp"
 #include "store/relay/socket_owners.hpp"
 #include "store/server/drop_log.hpp"
@@ -33,7 +34,7 @@ constexpr std::chrono::milliseconds kAcceptPause{100};
 struct Shared {
   SocketOwners owners;
   RelayedClient::Buffer buffer;
-  DropLog log;
+  DropLog log{"", " more messages about connections to the workers' store were left out"};
 };
 
 // One place with its clients. Made with std::make_shared; the loop's thread.
@@ -51,6 +52,9 @@ class RelayPlace : public std::enable_shared_from_this<RelayPlace> {
                options.patience,
                shared.buffer,
                [this](const std::string& what, const std::string& kind) { say(what, kind); },
+               std::make_shared<RelayTrunk>(
+                   io, store, options.tls, shared.buffer,
+                   [this](const std::string& what, const std::string& kind) { say(what, kind); }),
                [this](RelayedClient& client) { remove(client); }} {}
 
   void await_clients() {
@@ -66,6 +70,7 @@ class RelayPlace : public std::enable_shared_from_this<RelayPlace> {
     std::error_code ignored;
     listener_.close(ignored);
     pause_.cancel();
+    round_.trunk->close();
     for (const auto& client : clients_)
       client->reset();
     clients_.clear();

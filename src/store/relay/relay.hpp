@@ -1,5 +1,6 @@
-// Passes on the connections of this host's TCPStore clients to a store elsewhere, over TLS if there
-// is a token: clients know neither. A place on the loopback interface, for the processes of one
+// Passes on what this host's TCPStore clients say to a store elsewhere, over one connection for all
+// of them, and one each for those that move long values; over TLS if there is a token: clients know
+// none of that. A place on the loopback interface, for the processes of one
 // user. A thread of its own does it, so that neither values nor encryption hold up anybody else.
 #pragma once
 
@@ -22,7 +23,8 @@ namespace drun::store {
 struct RelayOptions {
   std::shared_ptr<const secure::TlsContext> tls{};  // null: the store is spoken to plainly
   uid_t user = ::geteuid();                         // others are not served
-  // At once; each takes two descriptors of this process. More wait until others have gone.
+  // At once; each takes a descriptor of this process, or two with a connection of its own. More
+  // wait until others have gone.
   std::size_t clients = 4'096;
   // A client waits for so long for a store that cannot be reached: torch's clients do.
   std::chrono::milliseconds patience{300'000};

@@ -12,6 +12,11 @@ constexpr std::size_t kKeptBytes = 4 * 1024;
 
 }  // namespace
 
+void RelayFlow::begin_with(std::string_view said, std::string_view heard) {
+  to_client_ = heard;
+  take(Side::Client, said);
+}
+
 void RelayFlow::on_store() {
   store_ = true;
   if (tls_) engine_ = std::make_unique<secure::TlsEngine>(tls_, secure::TlsEngine::Role::Client);

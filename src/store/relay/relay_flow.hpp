@@ -30,6 +30,11 @@ class RelayFlow {
   // `tls` null: the store is spoken to plainly.
   explicit RelayFlow(std::shared_ptr<const secure::TlsContext> tls) : tls_(std::move(tls)) {}
 
+  // What the client has said and is to hear already.
+  void begin_with(std::string_view said, std::string_view heard);
+  // The relay itself is the client, and may say what it likes.
+  void trust_client() { looked_at_ = true; }
+
   // A connection to the store stands. Again after one that lost_store() told of.
   void on_store();
   // It is gone: true if nothing has been said there yet, since neither has proved that it has the

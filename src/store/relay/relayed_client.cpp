@@ -29,12 +29,15 @@ RelayedClient::RelayedClient(const Round& round, FileDescriptor socket)
 }
 
 void RelayedClient::start() {
-  dial();
-  pump();
+  stream_ = round_.trunk->join(*this);
+  await_trunk();
+  round_.trunk->touch();
+  on_change();
 }
 
 void RelayedClient::reset() {
   over_ = true;
+  stream_.reset();
   dialer_.reset();
   again_.cancel();
   close(client_, true);
@@ -54,6 +57,7 @@ void RelayedClient::close(End& end, bool with_reset) {
 
 void RelayedClient::finish(bool with_reset) {
   if (std::exchange(over_, true)) return;
+  if (stream_) round_.trunk->leave(*std::exchange(stream_, std::nullopt));
   dialer_.reset();
   again_.cancel();
   close(client_, with_reset);
@@ -61,7 +65,93 @@ void RelayedClient::finish(bool with_reset) {
   round_.gone(*this);
 }
 
-// ---- the way to the store ----
+// ---- with the trunk ----
+
+void RelayedClient::await_trunk() {
+  again_.expires_at(came_at_ + round_.patience);
+  again_.async_wait([self = shared_from_this()](std::error_code cancelled) {
+    const bool waits = !cancelled && !self->over_ && self->stream_;
+    if (waits && !self->round_.trunk->is_settled()) self->give_up(self->round_.trunk->failure());
+  });
+}
+
+void RelayedClient::on_renumbered(RelayMux::Stream stream) {
+  stream_ = stream;
+  if (lost_) round_.trunk->mux().lose(stream);
+  if (ended_) round_.trunk->mux().end(stream);
+}
+
+void RelayedClient::on_lost() {
+  stream_.reset();
+  finish(true);
+}
+
+void RelayedClient::on_change() {
+  const auto self = shared_from_this();
+  if (over_ || !stream_) return;
+  const RelayMux& mux = round_.trunk->mux();
+  send_what_came();
+  if (mux.fate(*stream_) == RelayMux::Fate::Own) return go_on_alone();
+  if (mux.fate(*stream_) == RelayMux::Fate::Closing && mux.output(*stream_).empty()) {
+    if (const std::string& why = mux.reason(*stream_); !why.empty())
+      round_.say("a worker's connection to its store was closed: " + why, why);
+    return finish(false);
+  }
+  if (mux.wants(*stream_)) await_readable(Side::Client);
+}
+
+void RelayedClient::send_what_came() {
+  RelayMux& mux = round_.trunk->mux();
+  for (std::string_view bytes = mux.output(*stream_); !bytes.empty();
+       bytes = mux.output(*stream_)) {
+    const ssize_t n = ::send(client_.socket.native_handle(), bytes.data(), bytes.size(),
+                             MSG_NOSIGNAL | MSG_DONTWAIT);
+    if (n < 0 && errno == EINTR) continue;
+    if (n < 0 && errno == EAGAIN) return await_writable(Side::Client);
+    if (n < 0) {
+      lost_ = true;
+      mux.lose(*stream_);
+    } else {
+      mux.on_sent(*stream_, static_cast<std::size_t>(n));
+    }
+    round_.trunk->touch();
+  }
+}
+
+// Once, so that the others have their turns.
+void RelayedClient::read_for_trunk() {
+  RelayMux& mux = round_.trunk->mux();
+  const ssize_t n = ::recv(client_.socket.native_handle(), round_.buffer.data(),
+                           round_.buffer.size(), MSG_DONTWAIT);
+  if (n < 0 && (errno == EAGAIN || errno == EINTR)) return await_readable(Side::Client);
+  if (n < 0) {
+    lost_ = true;
+    mux.lose(*stream_);
+  }
+  if (n <= 0) {
+    ended_ = true;
+    mux.end(*stream_);
+  } else {
+    mux.take(*stream_, {round_.buffer.data(), static_cast<std::size_t>(n)});
+  }
+  round_.trunk->touch();
+}
+
+void RelayedClient::go_on_alone() {
+  const RelayMux::Stream stream = *std::exchange(stream_, std::nullopt);
+  RelayMux& mux = round_.trunk->mux();
+  const std::string heard(mux.output(stream));
+  flow_.begin_with(mux.take_over(stream), heard);
+  round_.trunk->leave(stream);
+  again_.cancel();
+  if (lost_) flow_.lose_client();
+  if (ended_) flow_.end(Side::Client);
+  if (has_fault()) return;
+  dial();
+  pump();
+}
+
+// ---- the way to the store, alone ----
 
 void RelayedClient::dial() {
   dialer_.emplace(round_.io, round_.store, [this](Result<FileDescriptor> socket) {
@@ -112,6 +202,7 @@ void RelayedClient::try_again(const std::string& why) {
 // ---- bytes ----
 
 void RelayedClient::pump() {
+  if (stream_) return on_change();
   for (const Side side : {Side::Client, Side::Store})
     if (!over_) flush(side);
   if (over_) return;
@@ -195,7 +286,7 @@ void RelayedClient::await_readable(Side side) {
                           End& mine = self->end_of(side);
                           if (self->over_ || number != mine.number) return;
                           mine.awaits_readable = false;
-                          self->read(side);
+                          self->stream_ ? self->read_for_trunk() : self->read(side);
                         });
 }
 

@@ -1,5 +1,6 @@
-// One client of a relay with its connection to the store: RelayFlow with its sockets, in a turn of
-// an asio loop. One thread: the loop's. Made with std::make_shared.
+// One client of a relay with its socket, in a turn of an asio loop. It begins as one of those that
+// a trunk speaks for, and may go on with a connection to the store of its own: RelayFlow with its
+// sockets. One thread: the loop's. Made with std::make_shared.
 #pragma once
 
 #include <array>
@@ -19,13 +20,14 @@
 #include "drun/base/result.hpp"
 #include "store/client/dialer.hpp"
 #include "store/relay/relay_flow.hpp"
+#include "store/relay/relay_trunk.hpp"
 
 namespace drun::store {
 
-class RelayedClient : public std::enable_shared_from_this<RelayedClient> {
+class RelayedClient : public std::enable_shared_from_this<RelayedClient>, private TrunkClient {
  public:
   using Clock = std::chrono::steady_clock;
-  using Buffer = std::array<char, RelayFlow::kAtOnce>;
+  using Buffer = RelayTrunk::Buffer;
 
   // What all clients of a round share; it outlives them.
   struct Round {
@@ -34,8 +36,8 @@ class RelayedClient : public std::enable_shared_from_this<RelayedClient> {
     std::shared_ptr<const secure::TlsContext> tls;
     std::chrono::milliseconds patience;
     Buffer& buffer;  // used within one call
-    // For the user; of each `kind` only now and then.
-    std::function<void(const std::string& what, const std::string& kind)> say;
+    RelayTrunk::Say say;
+    std::shared_ptr<RelayTrunk> trunk;
     std::function<void(RelayedClient& client)> gone;  // the last call
   };
 
@@ -60,6 +62,13 @@ class RelayedClient : public std::enable_shared_from_this<RelayedClient> {
 
   [[nodiscard]] End& end_of(Side side) { return side == Side::Client ? client_ : store_; }
   static void close(End& end, bool with_reset);
+  void on_change() override;
+  void on_renumbered(RelayMux::Stream stream) override;
+  void on_lost() override;
+  void await_trunk();
+  void read_for_trunk();
+  void send_what_came();
+  void go_on_alone();
   void dial();
   void on_dialed(Result<FileDescriptor> socket);
   void redial();
@@ -81,8 +90,11 @@ class RelayedClient : public std::enable_shared_from_this<RelayedClient> {
   End store_;
   std::optional<Dialer> dialer_;
   asio::steady_timer again_;
+  std::optional<RelayMux::Stream> stream_;  // while the trunk speaks for it
   const Clock::time_point came_at_ = Clock::now();
   std::chrono::milliseconds pause_;
+  bool ended_ = false;  // it says nothing more
+  bool lost_ = false;   // it hears nothing more
   bool over_ = false;
 };
 

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "base/log.hpp"
@@ -15,11 +16,16 @@ class DropLog {
   static constexpr int kLinesPerPeriod = 20;
   static constexpr Milliseconds kPeriod{10'000};
 
+  // What is said of those that were left out: their number comes between the two.
+  explicit DropLog(std::string before = "dropped ",
+                   std::string behind = " more peers for like reasons")
+      : before_(std::move(before)), behind_(std::move(behind)) {}
+
   // `what` names the peer and the reason. With a `kind`, of which there is one line in a period:
   // somebody comes again and again, and it is the same each time.
   void report(const std::string& what, Time now, const std::string& kind = {}) {
     if (now - period_start_ >= kPeriod) {
-      if (withheld_ > 0) log::warning("dropped {} more peers for like reasons", withheld_);
+      if (withheld_ > 0) log::warning("{}{}{}", before_, withheld_, behind_);
       period_start_ = now;
       lines_ = 0;
       withheld_ = 0;
@@ -40,6 +46,8 @@ class DropLog {
     return true;
   }
 
+  const std::string before_;
+  const std::string behind_;
   Time period_start_{};
   int lines_ = 0;
   int withheld_ = 0;

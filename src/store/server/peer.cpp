@@ -13,6 +13,16 @@ namespace {
 constexpr const char* kRefusedFirstBytes = "neither a TCPStore client nor a drun agent";
 // Changes from this size on are not copied for each of those who are told of them.
 constexpr std::size_t kShared = 16 * 1024;
+// Of a relay. It says Leave of each as soon as it hears of it.
+constexpr std::size_t kMostClosed = 64 * 1024;
+
+// The numbers of the waits of a relay's client.
+std::uint64_t first_wait_of(relay_frames::Stream client) {
+  return std::uint64_t{client} << 32U;
+}
+std::uint64_t last_wait_of(relay_frames::Stream client) {
+  return first_wait_of(client) | 0xFFFFFFFFU;
+}
 
 }  // namespace
 
@@ -59,6 +69,9 @@ Peer::Fed Peer::feed(std::string_view bytes, Time now) {
         break;
       case Phase::Control:
         fed.state = next_frame(bytes, fed, share, now);
+        break;
+      case Phase::Relay:
+        fed.state = next_relayed(bytes, fed, share);
         break;
     }
     if (fed.needed > 0) break;
@@ -151,6 +164,7 @@ Peer::State Peer::feed_tcpstore(std::string_view bytes, Fed& fed, Turn::Share& s
 }
 
 std::size_t Peer::send_now(std::string_view bytes) {
+  if (phase_ == Phase::Relay) return 0;  // its frame is not there yet
   const std::size_t sent = send_directly(bytes);
   sent_now_ += sent;
   return sent;
@@ -177,22 +191,38 @@ Peer::State Peer::next_opening(std::string_view bytes, Fed& fed) {
   return State::Open;
 }
 
-Peer::State Peer::next_frame(std::string_view bytes, Fed& fed, Turn::Share& share, Time now) {
-  const control::FrameResult found = control::next_frame(bytes, longest_frame(context_.limits));
+bool Peer::take_frame(std::string_view bytes, Fed& fed, control::FrameResult& found, State& state) {
+  found = control::next_frame(bytes, longest_frame(context_.limits));
   switch (found.status) {
     case control::FrameStatus::NeedMore:
       fed.needed = found.size;
-      return State::Open;
+      return false;
     case control::FrameStatus::Malformed:
       control::encode(output_, 0,
                       control::Error{control::ErrorCode::Malformed, "malformed frame header"});
-      return close("malformed frame");
+      state = close("malformed frame");
+      return false;
     case control::FrameStatus::TooLong:
       control::encode(output_, 0,
                       control::Error{control::ErrorCode::FrameTooLong, "frame too long"});
-      return close("frame too long");
+      state = close("frame too long");
+      return false;
     case control::FrameStatus::Complete:
       break;
+  }
+  return true;
+}
+
+Peer::State Peer::next_frame(std::string_view bytes, Fed& fed, Turn::Share& share, Time now) {
+  control::FrameResult found;
+  State state = State::Open;
+  if (!take_frame(bytes, fed, found, state)) return state;
+  if (found.frame.type == static_cast<std::uint8_t>(relay_frames::Type::Begin) && may_relay()) {
+    ++context_.counters.requests;
+    phase_ = Phase::Relay;
+    control::encode(output_, found.frame.request, control::Reply(control::Done{}));
+    fed.consumed += found.size;
+    return State::Open;
   }
   if (!context_.turn.has_room() && takes_much(context_, session_, found.frame))
     return State::AwaitsTurn;
@@ -210,8 +240,91 @@ Peer::State Peer::next_frame(std::string_view bytes, Fed& fed, Turn::Share& shar
   return State::Open;
 }
 
-void Peer::on_wait_done(std::uint64_t /*wait*/) {
-  output_.push_back(tcpstore::kStopWaiting);
+// ---- a relay ----
+
+// What it has asked for before is not for relays.
+bool Peer::may_relay() const {
+  return !has_session() && !is_waiting() && KeyTable::watch_count(*this) == 0;
+}
+
+Peer::State Peer::next_relayed(std::string_view bytes, Fed& fed, Turn::Share& share) {
+  control::FrameResult found;
+  State state = State::Open;
+  if (!take_frame(bytes, fed, found, state)) return state;
+  const control::Frame& frame = found.frame;
+  const auto type = static_cast<relay_frames::Type>(frame.type);
+  const auto client = static_cast<relay_frames::Stream>(frame.request);
+  KeyTable& table = context_.tcpstore_table;
+  if (client != frame.request) return close("malformed frame");
+  if (type == relay_frames::Type::Leave) {
+    if (!frame.body.empty()) return close("malformed frame");
+    table.cancel_waits(*this, first_wait_of(client), last_wait_of(client));
+    closed_.erase(client);
+    control::encode(output_, client, control::Reply(control::Done{}));
+    share.note(0);
+    fed.consumed += found.size;
+    return State::Open;
+  }
+  const bool whole = type == relay_frames::Type::WholeRequest;
+  if ((!whole && type != relay_frames::Type::Request) || frame.body.empty())
+    return close("malformed frame");
+  tcpstore::Request& request = context_.tcpstore_request;
+  const auto decoded =
+      tcpstore::Decoder(TcpStoreVersion::Torch2_2).next(frame.body, context_.limits, request);
+  if (decoded.status != tcpstore::Decoder::Status::Complete || decoded.size != frame.body.size())
+    return close(*decoded.reason != '\0' ? decoded.reason : "malformed frame");
+  if (closed_.contains(client)) {
+    share.note(0);
+    fed.consumed += found.size;
+    return State::Open;
+  }
+  if (!context_.turn.has_room() && tcpstore::takes_much(table, request)) return State::AwaitsTurn;
+  ++context_.counters.requests;
+  const std::size_t before = output_.size();
+  const std::size_t keys = tcpstore::keys_of(table, request);
+  const std::uint64_t told_before = table.told();
+  if (!whole && tcpstore::replies_more_than(relay_frames::kLongestAnswer, table, request)) {
+    relay_frames::append_frame(output_, client, relay_frames::Type::TooLong);
+  } else if (const char* failure = serve_relayed(client, request)) {
+    if (closed_.size() >= kMostClosed) return close(failure);
+    closed_.insert(client);
+    relay_frames::append_frame(output_, client, relay_frames::Type::Closed, failure);
+  }
+  const std::uint64_t told = table.told() - told_before;
+  const std::size_t after = std::max(before, output_.size());
+  context_.turn.note(found.size + after - before + keys * Turn::kBytesOfAKey, told);
+  share.note(told);
+  fed.consumed += found.size;
+  return State::Open;
+}
+
+// Whom it wakes is told in front of the answer.
+const char* Peer::serve_relayed(relay_frames::Stream client, const tcpstore::Request& request) {
+  KeyTable& table = context_.tcpstore_table;
+  std::string& reply = context_.relayed_reply;
+  reply.clear();
+  if (request.op == tcpstore::Op::CancelWait) {
+    table.cancel_waits(*this, first_wait_of(client), last_wait_of(client));
+    reply.push_back(tcpstore::kWaitCanceled);
+  } else {
+    const std::uint64_t wait = first_wait_of(client) | (++last_wait_ & 0xFFFFFFFFU);
+    const char* failure = tcpstore::apply(table, *this, wait, request, context_.limits, reply);
+    if (failure != nullptr) return failure;
+  }
+  const bool waits = request.op == tcpstore::Op::Wait || request.op == tcpstore::Op::Barrier;
+  if (waits && !reply.empty())
+    relay_frames::append_frame(output_, client, relay_frames::Type::Woken);
+  else if (!waits && row_of(request.op).reply != tcpstore::ReplyShape::None)
+    relay_frames::append_frame(output_, client, relay_frames::Type::Answer, reply);
+  if (reply.capacity() > kShared) std::string().swap(reply);
+  return nullptr;
+}
+
+void Peer::on_wait_done(std::uint64_t wait) {
+  if (phase_ == Phase::Relay)
+    relay_frames::append_frame(output_, wait >> 32U, relay_frames::Type::Woken);
+  else
+    output_.push_back(tcpstore::kStopWaiting);
   if (!feeding_) on_unasked_output();
 }
 

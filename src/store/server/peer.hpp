@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <set>
 #include <span>
 #include <string>
 #include <string_view>
@@ -12,6 +13,7 @@
 #include "drun/store/limits.hpp"
 #include "secure/tls_context.hpp"
 #include "store/protocol/control_protocol.hpp"
+#include "store/protocol/relay_frames.hpp"
 #include "store/protocol/tcpstore_codec.hpp"
 #include "store/server/job_scope.hpp"
 #include "store/server/shared_output.hpp"
@@ -64,6 +66,7 @@ struct PeerContext {
 
   // Scratch, so that requests need no memory of their own.
   tcpstore::Request tcpstore_request{};
+  std::string relayed_reply{};
   control::Request control_request{};
 };
 
@@ -173,7 +176,7 @@ class Peer : public TableClient, public SessionHolder, public Applicant {
     std::string job{};
   };
 
-  enum class Phase : std::uint8_t { Unknown, TcpStore, ControlOpening, Control };
+  enum class Phase : std::uint8_t { Unknown, TcpStore, ControlOpening, Control, Relay };
 
   [[nodiscard]] KeyTable& table() const;
   [[nodiscard]] bool has_much_output() const {
@@ -185,6 +188,13 @@ class Peer : public TableClient, public SessionHolder, public Applicant {
   std::size_t send_now(std::string_view bytes) final;
   State next_opening(std::string_view bytes, Fed& fed);
   State next_frame(std::string_view bytes, Fed& fed, Turn::Share& share, Time now);
+  // False: it needs more, or `state` says why there is none.
+  [[nodiscard]] bool take_frame(std::string_view bytes, Fed& fed, control::FrameResult& found,
+                                State& state);
+  [[nodiscard]] bool may_relay() const;
+  State next_relayed(std::string_view bytes, Fed& fed, Turn::Share& share);
+  // Null, or why the client of a relay would be closed.
+  const char* serve_relayed(relay_frames::Stream client, const tcpstore::Request& request);
 
   PeerContext& context_;
   std::string output_;
@@ -197,6 +207,7 @@ class Peer : public TableClient, public SessionHolder, public Applicant {
   tcpstore::Decoder decoder_{TcpStoreVersion::Torch1_13};
   Phase phase_ = Phase::Unknown;
   std::uint16_t version_ = control::kLowestVersion;
+  std::set<relay_frames::Stream> closed_;  // of a relay's clients: for them nothing is done
   bool feeding_ = false;
   bool is_given_up_ = false;
   bool is_proven_ = false;

@@ -1,5 +1,6 @@
 #include "store/server/tcpstore_handler.hpp"
 
+#include <algorithm>
 #include <charconv>
 #include <optional>
 #include <string_view>
@@ -243,6 +244,37 @@ std::size_t bytes_to_tell(const KeyTable& table, const Request& request) {
 }
 
 }  // namespace
+
+bool replies_more_than(std::size_t most, const KeyTable& table, const Request& request) {
+  constexpr std::size_t kLength = sizeof(std::uint64_t);
+  const auto length = [&](std::string_view key) {
+    const std::string* value = table.find(key);
+    return kLength + (value ? value->size() : 0);
+  };
+  std::size_t bytes = 0;
+  switch (request.op) {
+    case Op::Get:
+      return length(request.key) > most;
+    case Op::CompareSet:
+      return std::max(length(request.key),
+                      kLength + std::max(request.value.size(), request.expected.size())) > most;
+    case Op::QueuePop:
+      return table.queue_size(request.key) > 0 &&
+             2 * kLength + table.queue_front(request.key).size() > most;
+    case Op::MultiGet:
+      for (auto key = request.keys.begin(); key != request.keys.end() && bytes <= most; ++key)
+        bytes += length(*key);
+      return bytes > most;
+    case Op::ListKeys:
+      bytes = kLength + table.size() * kLength;
+      if (bytes <= most)
+        table.for_each(
+            [&](std::string_view key, std::string_view, SessionId) { bytes += key.size(); });
+      return bytes > most;
+    default:
+      return false;
+  }
+}
 
 bool takes_much(const KeyTable& table, const Request& request) {
   std::size_t work = keys_of(table, request) * Turn::kBytesOfAKey + bytes_to_tell(table, request);

@@ -31,6 +31,9 @@ namespace drun::store::tcpstore {
                         request.op == Op::MultiGet || request.op == Op::MultiSet;
   return has_keys ? request.keys.size() : 0;
 }
+// Whether its reply would be longer than `most`. Looks at no more than it takes to tell.
+[[nodiscard]] bool replies_more_than(std::size_t most, const KeyTable& table,
+                                     const Request& request);
 // Whether serving it takes much of a turn.
 [[nodiscard]] bool takes_much(const KeyTable& table, const Request& request);
 

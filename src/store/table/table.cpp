@@ -320,6 +320,14 @@ void KeyTable::cancel_waits(TableClient& client) {
   if (client.first_wait_.client != nullptr) cancel_wait(client, client.first_wait_.id);
 }
 
+void KeyTable::cancel_waits(TableClient& client, std::uint64_t first, std::uint64_t last) {
+  for (auto it = client.more_waits_.lower_bound(first);
+       it != client.more_waits_.end() && it->first <= last;)
+    cancel_wait(client, (it++)->first);
+  const WaitRecord& one = client.first_wait_;
+  if (one.client != nullptr && one.id >= first && one.id <= last) cancel_wait(client, one.id);
+}
+
 void KeyTable::drop(TableClient& client) {
   cancel_waits(client);
   for (auto& [id, watch] : client.watches_)

@@ -96,6 +96,10 @@ class KeyTable {
   // Wakes one waiter. False: over the budget.
   [[nodiscard]] bool push(std::string_view queue, std::string_view value);
   [[nodiscard]] std::size_t queue_size(std::string_view queue) const;
+  // The next to be popped. Precondition: queue_size(queue) > 0.
+  [[nodiscard]] const std::string& queue_front(std::string_view queue) const {
+    return queues_.find(queue)->second.front();
+  }
   // Precondition: queue_size(queue) > 0.
   std::string pop(std::string_view queue);
 
@@ -117,6 +121,8 @@ class KeyTable {
     return client.first_wait_.client != nullptr || !client.more_waits_.empty();
   }
   void cancel_waits(TableClient& client);
+  // Those from one number to another, both included.
+  void cancel_waits(TableClient& client, std::uint64_t first, std::uint64_t last);
 
   // ---- watches: named likewise ----
 

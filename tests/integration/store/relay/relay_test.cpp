@@ -7,8 +7,10 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <chrono>
 #include <cstddef>
+#include <cstdint>
 #include <filesystem>
 #include <future>
 #include <iterator>
@@ -43,6 +45,16 @@ using test::kPatience;
 using test::RawConnection;
 using test::TcpStoreConnection;
 using testing::HasSubstr;
+
+std::string add_request(std::string_view key, std::int64_t delta) {
+  tcpstore::Request request;
+  request.op = tcpstore::Op::Add;
+  request.key = key;
+  request.number = delta;
+  std::string bytes;
+  tcpstore::encode(bytes, TcpStoreVersion::Torch2_2, request);
+  return bytes;
+}
 
 // Whether drun's own agents would have a token.
 class RelayTest : public testing::TestWithParam<bool> {
@@ -302,15 +314,135 @@ TEST_P(RelayTest, MoreThanThereIsRoomForWait) {
   std::vector<std::unique_ptr<TcpStoreConnection>> open;
   for (int i = 0; i < 3; ++i)
     open.push_back(std::make_unique<TcpStoreConnection>(place_));
-  EXPECT_EQ(open[0]->add("n", 1), 1);
-  EXPECT_EQ(open[1]->add("n", 1), 2);
-  EXPECT_FALSE(open[2]->readable(20ms));
+  open[2]->send(add_request("/late", 1));
+  for (int i = 1; i <= 100; ++i)
+    EXPECT_EQ(open[0]->add("n", 1), i);
+  EXPECT_EQ(open[1]->get("/late"), "") << "a third one was served";
   open[0].reset();
-  EXPECT_EQ(open[2]->add("n", 1), 3);
+  EXPECT_EQ(open[2]->receive_number(), 1);
+}
+
+TEST_P(RelayTest, LongAndShortValuesAreTheSameToClients) {
+  auto one = client().value();
+  auto other = client().value();
+  for (const std::size_t size : {1U << 10U, 1U << 16U, 1U << 17U, 1U << 10U}) {
+    const std::string value(size, 'x');
+    ASSERT_TRUE(one.set("k", value));
+    EXPECT_EQ(one.get("k").value(), value);
+    EXPECT_EQ(other.append("k", value).ok(), true);
+    EXPECT_EQ(other.get("k").value().size(), 2 * size);
+  }
+}
+
+// Whoever adds has the number that nobody else has.
+TEST_P(RelayTest, EachAddOfManyHasItsOwnNumber) {
+  constexpr int kThreads = 8;
+  constexpr int kAdds = 200;
+  Relay another(options());
+  const Endpoint there = another.begin(store_.endpoint).value();
+  std::vector<std::future<std::vector<std::int64_t>>> adders;
+  for (int i = 0; i < kThreads; ++i)
+    adders.push_back(std::async(std::launch::async, [&, i] {
+      TcpStoreConnection one(i % 2 == 0 ? place_ : there);
+      std::vector<std::int64_t> sums;
+      for (int k = 0; k < kAdds; ++k)
+        sums.push_back(one.add("/n", 1));
+      return sums;
+    }));
+  std::vector<std::int64_t> all;
+  for (auto& adder : adders) {
+    const auto sums = adder.get();
+    EXPECT_TRUE(std::is_sorted(sums.begin(), sums.end()));
+    all.insert(all.end(), sums.begin(), sums.end());
+  }
+  std::sort(all.begin(), all.end());
+  for (std::size_t i = 0; i < all.size(); ++i)
+    ASSERT_EQ(all[i], static_cast<std::int64_t>(i) + 1);
+}
+
+// A client's fault is its own.
+TEST_P(RelayTest, WhomTheStoreClosesIsClosedAlone) {
+  TcpStoreConnection good(place_);
+  TcpStoreConnection bad(place_);
+  EXPECT_EQ(good.add("/n", 1), 1);
+  good.set("/text", "x");
+  EXPECT_EQ(good.get("/text"), "x");
+  bad.send(add_request("/text", 1));
+  EXPECT_TRUE(bad.is_closed_by_peer());
+  EXPECT_EQ(good.add("/n", 1), 2);
+}
+
+TEST_P(RelayTest, WhatHasBegunWhenTheStoreGoesIsClosed) {
+  auto ending = std::make_unique<Store>(tls_);
+  begin(options(), ending->endpoint);
+  TcpStoreConnection waiting(place_);
+  waiting.start_wait({"/k"});
+  TcpStoreConnection half(place_);
+  half.send(test::set_request("/k", "value").substr(0, 12));
+  TcpStoreConnection other(place_);
+  EXPECT_EQ(other.add("/n", 1), 1);
+  ending.reset();
+  EXPECT_TRUE(waiting.is_closed_by_peer());
+  EXPECT_TRUE(other.is_closed_by_peer());
 }
 
 INSTANTIATE_TEST_SUITE_P(Tokens, RelayTest, testing::Bool(),
                          [](const auto& chosen) { return chosen.param ? "With" : "Without"; });
+
+// What a store says of itself.
+class Count {
+ public:
+  explicit Count(const Endpoint& store) : store_(store) {}
+  std::uint64_t operator()(std::string_view name) {
+    store_.request(++last_, control::Stats{});
+    const auto received = store_.receive_reply();
+    for (const auto& [counter, value] : std::get<control::Counters>(received.reply).counters)
+      if (counter == name) return value;
+    ADD_FAILURE() << name;
+    return 0;
+  }
+
+ private:
+  test::ControlConnection store_;
+  std::uint64_t last_ = 0;
+};
+
+TEST(RelayOfAJobTest, TheStoreSeesNodesAndNotRanks) {
+  constexpr std::size_t kClients = 64;
+  const test::RunningServer server;
+  Relay relay;
+  const Endpoint place = relay.begin(server.endpoint()).value();
+  Count count(server.endpoint());
+  std::vector<std::unique_ptr<TcpStoreConnection>> clients;
+  for (std::size_t i = 0; i < kClients; ++i) {
+    clients.push_back(std::make_unique<TcpStoreConnection>(place));
+    EXPECT_EQ(clients.back()->add("/n", 1), static_cast<std::int64_t>(i) + 1);
+  }
+  EXPECT_EQ(count("connections"), 2U) << "the relay's, and that which asks";
+  // One that moves long values has its own, until it goes.
+  clients.back()->set("/long", std::string(100'000, 'x'));
+  EXPECT_EQ(clients.back()->get("/long").size(), 100'000U);
+  EXPECT_EQ(count("connections"), 3U);
+  clients.pop_back();
+  EXPECT_TRUE(test::eventually([&] { return count("connections") == 2; }));
+}
+
+TEST(RelayOfAJobTest, WhoDiesFreesItsWait) {
+  const test::RunningServer server;
+  Relay relay;
+  const Endpoint place = relay.begin(server.endpoint()).value();
+  Count count(server.endpoint());
+  {
+    TcpStoreConnection one(place);
+    TcpStoreConnection two(place);
+    one.start_wait({"/j", "/k"});
+    two.start_wait({"/k", "/j"});
+    EXPECT_TRUE(test::eventually([&] { return count("waits") == 2; }));
+    two.close();
+    EXPECT_TRUE(test::eventually([&] { return count("waits") == 1; }));
+  }
+  EXPECT_TRUE(test::eventually([&] { return count("waits") == 0; }));
+}
 
 // What the token is for.
 TEST(RelayOfAJobTest, TheStoreItselfIsClosedToStrangers) {

@@ -36,7 +36,7 @@ TEST_F(DropLogTest, OfOneKindThereIsOneLineInAPeriod) {
   EXPECT_THAT(lines_, SizeIs(5));
   log_.report("host:5: another token", now_ + DropLog::kPeriod, "host: another token");
   ASSERT_THAT(lines_, SizeIs(7));
-  EXPECT_THAT(lines_[5], HasSubstr("dropped 4 more peers"));
+  EXPECT_THAT(lines_[5], HasSubstr("dropped 4 more peers for like reasons"));
   EXPECT_THAT(lines_[6], HasSubstr("host:5"));
 }
 

@@ -1,0 +1,394 @@
+#include "store/relay/relay_mux.hpp"
+
+#include <cstdint>
+#include <initializer_list>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "store/server/peer.hpp"
+#include "support/relayed_world.hpp"
+
+namespace drun::store {
+namespace {
+
+using tcpstore::Op;
+using tcpstore::Request;
+using test::PeerWorld;
+using test::RelayedNode;
+using test::RelayedPeer;
+using test::TestPeer;
+using Fate = RelayMux::Fate;
+
+std::string encoded(const Request& request, TcpStoreVersion version = TcpStoreVersion::Torch2_2) {
+  std::string bytes;
+  tcpstore::encode(bytes, version, request);
+  return bytes;
+}
+std::string plain(Op op, std::string_view key = "", std::string_view value = "",
+                  TcpStoreVersion version = TcpStoreVersion::Torch2_2) {
+  Request request;
+  request.op = op;
+  request.key = key;
+  request.value = value;
+  return encoded(request, version);
+}
+std::string add(std::string_view key, std::int64_t delta) {
+  Request request;
+  request.op = Op::Add;
+  request.key = key;
+  request.number = delta;
+  return encoded(request);
+}
+std::string wait(std::initializer_list<std::string_view> keys,
+                 TcpStoreVersion version = TcpStoreVersion::Torch2_2) {
+  Request request;
+  request.op = Op::Wait;
+  request.keys = keys;
+  return encoded(request, version);
+}
+std::string number(std::int64_t value) {
+  std::string bytes;
+  append(bytes, value);
+  return bytes;
+}
+std::string value(std::string_view text) {
+  std::string bytes;
+  tcpstore::append_vector(bytes, text);
+  return bytes;
+}
+const std::string kDone(1, '\0');
+const std::string kHello(tcpstore::kHandshake);
+
+// The node of a relay with clients that have said hello, and the store that it speaks to.
+class RelayMuxTest : public testing::Test {
+ protected:
+  RelayedPeer& client() {
+    clients_.push_back(std::make_unique<RelayedPeer>(node_));
+    clients_.back()->send(kHello);
+    return *clients_.back();
+  }
+  std::string ask(RelayedPeer& client, std::string_view bytes) {
+    client.send(bytes);
+    return client.take();
+  }
+  [[nodiscard]] std::uint64_t requests() const { return world_.counters.requests; }
+
+  PeerWorld world_;
+  RelayedNode node_{world_};
+  std::vector<std::unique_ptr<RelayedPeer>> clients_;
+};
+
+TEST_F(RelayMuxTest, ClientsShareOneConnection) {
+  RelayedPeer& one = client();
+  RelayedPeer& two = client();
+  one.send(plain(Op::Set, "k", "v"));
+  EXPECT_EQ(ask(two, plain(Op::Get, "k")), value("v"));
+  EXPECT_EQ(one.take(), "");
+  EXPECT_FALSE(one.is_alone() || two.is_alone());
+}
+
+TEST_F(RelayMuxTest, AddsOfOneTurnTravelAsTheirSum) {
+  std::vector<RelayedPeer*> adders;
+  for (int i = 0; i < 8; ++i)
+    adders.push_back(&client());
+  const std::uint64_t before = requests();
+  for (int i = 0; i < 8; ++i)
+    adders[static_cast<std::size_t>(i)]->say(add("n", i));
+  std::int64_t sum = 0;
+  for (int i = 0; i < 8; ++i)
+    EXPECT_EQ(adders[static_cast<std::size_t>(i)]->take(), number(sum += i));
+  EXPECT_EQ(requests() - before, 1U);
+}
+
+// While one is on its way, those that come travel together.
+TEST_F(RelayMuxTest, AddsWaitForTheAnswerToThoseBefore) {
+  RelayMux mux;
+  mux.on_store_took(mux.to_store().size());
+  std::string opened;
+  control::encode(opened, 1, control::Reply(control::Done{}));
+  mux.take_from_store(opened);
+  ASSERT_TRUE(mux.is_open());
+  std::vector<RelayMux::Stream> streams;
+  for (int i = 0; i < 4; ++i) {
+    streams.push_back(mux.add());
+    mux.take(streams.back(), kHello + add("n", 1));
+    mux.end_turn();
+  }
+  const std::size_t one = relay_frames::kLongestAnswer;  // more than a frame
+  EXPECT_LT(mux.to_store().size(), one);
+  const auto first = control::next_frame(mux.to_store(), one);
+  ASSERT_EQ(first.status, control::FrameStatus::Complete);
+  EXPECT_EQ(mux.to_store().size(), first.size) << "the others wait";
+  mux.on_store_took(first.size);
+  std::string answer;
+  relay_frames::append_frame(answer, first.frame.request, relay_frames::Type::Answer, number(11));
+  mux.take_from_store(answer);
+  mux.end_turn();
+  EXPECT_EQ(mux.output(streams[0]), number(11));
+  const auto second = control::next_frame(mux.to_store(), one);
+  ASSERT_EQ(second.status, control::FrameStatus::Complete);
+  EXPECT_EQ(mux.to_store().size(), second.size);
+  answer.clear();
+  relay_frames::append_frame(answer, second.frame.request, relay_frames::Type::Answer, number(14));
+  mux.take_from_store(answer);
+  for (std::size_t i = 1; i < 4; ++i)
+    EXPECT_EQ(mux.output(streams[i]), number(11 + static_cast<std::int64_t>(i)));
+}
+
+TEST_F(RelayMuxTest, WhatIsNoNumberClosesThoseWhoAddedToIt) {
+  RelayedPeer& one = client();
+  RelayedPeer& two = client();
+  RelayedPeer& other = client();
+  one.send(plain(Op::Set, "text", "x"));
+  one.say(add("text", 1));
+  two.say(add("text", 1));
+  other.say(add("n", 1));
+  EXPECT_EQ(other.take(), number(1));
+  EXPECT_TRUE(one.is_closed() && two.is_closed());
+  EXPECT_STREQ(one.close_reason(), "the key's value is not a number");
+  EXPECT_EQ(ask(other, add("n", 1)), number(2));
+}
+
+// A sum may be longer than the store has room for, where the numbers are not.
+TEST_F(RelayMuxTest, AddsThatAreRefusedTogetherAreTriedAlone) {
+  Limits tight;
+  tight.total_bytes = KeyTable::kOverheadBytes + 3;
+  PeerWorld world(tight);
+  RelayedNode node(world);
+  std::vector<std::unique_ptr<RelayedPeer>> clients;
+  for (int i = 0; i < 3; ++i) {
+    clients.push_back(std::make_unique<RelayedPeer>(node));
+    clients.back()->send(kHello);
+    clients.back()->say(add("n", 49));
+  }
+  EXPECT_EQ(clients[0]->take(), number(49));
+  EXPECT_EQ(clients[1]->take(), number(98));
+  EXPECT_EQ(clients[2]->take(), "");
+  EXPECT_FALSE(clients[0]->is_closed() || clients[1]->is_closed());
+  EXPECT_TRUE(clients[2]->is_closed());
+  EXPECT_STREQ(clients[2]->close_reason(), kFull);
+}
+
+TEST_F(RelayMuxTest, AWaitHoldsUpNobody) {
+  RelayedPeer& waiting = client();
+  RelayedPeer& other = client();
+  EXPECT_EQ(ask(waiting, wait({"k"})), "");
+  EXPECT_EQ(ask(waiting, add("n", 1)), number(1)) << "not even itself";
+  EXPECT_EQ(ask(other, add("n", 1)), number(2));
+  other.send(plain(Op::Set, "k", ""));
+  EXPECT_EQ(waiting.take(), kDone);
+  EXPECT_EQ(world_.job.counts().waits, 0U);
+}
+
+TEST_F(RelayMuxTest, WhoGoesOrGivesUpFreesItsWait) {
+  RelayedPeer& one = client();
+  RelayedPeer& two = client();
+  one.send(wait({"k", "j"}));
+  two.send(wait({"k", "j"}));
+  EXPECT_EQ(world_.job.counts().waits, 2U);
+  EXPECT_EQ(ask(one, plain(Op::CancelWait)), "\1");
+  EXPECT_EQ(world_.job.counts().waits, 1U);
+  clients_.pop_back();
+  EXPECT_EQ(world_.job.counts().waits, 0U);
+}
+
+TEST_F(RelayMuxTest, AnOldClientThatGoesOnHasGivenUpItsWait) {
+  RelayedPeer old(node_);
+  old.send(plain(Op::GetNumKeys, "", "", TcpStoreVersion::Torch1_13));
+  EXPECT_EQ(old.take(), number(0));
+  old.send(wait({"k", "j"}, TcpStoreVersion::Torch1_13));
+  EXPECT_EQ(world_.job.counts().waits, 1U);
+  old.send(plain(Op::Set, "j", "", TcpStoreVersion::Torch1_13));
+  EXPECT_EQ(world_.job.counts().waits, 0U);
+  old.send(plain(Op::Set, "k", "", TcpStoreVersion::Torch1_13));
+  EXPECT_EQ(old.take(), "");
+}
+
+TEST_F(RelayMuxTest, BarriersMeetAcrossNodes) {
+  RelayedNode elsewhere(world_);
+  RelayedPeer there(elsewhere);
+  RelayedPeer& here = client();
+  Request barrier;
+  barrier.op = Op::Barrier;
+  barrier.key = "b";
+  barrier.number = 3;
+  EXPECT_EQ(ask(here, encoded(barrier)), "");
+  there.send(kHello);
+  EXPECT_EQ(ask(there, encoded(barrier)), "");
+  EXPECT_EQ(ask(client(), encoded(barrier)), kDone);
+  EXPECT_EQ(here.take(), kDone);
+  EXPECT_EQ(there.take(), kDone);
+}
+
+TEST_F(RelayMuxTest, WhoSaysNonsenseIsClosedAlone) {
+  RelayedPeer& good = client();
+  RelayedPeer& bad = client();
+  bad.send(plain(Op::Set, "k", "last words") + "\x7F");
+  EXPECT_TRUE(bad.is_closed());
+  EXPECT_EQ(ask(good, plain(Op::Get, "k")), value("last words"));
+}
+
+TEST_F(RelayMuxTest, TheEndOfAClientComesBehindItsAnswers) {
+  RelayMux& mux = node_.mux();
+  const RelayMux::Stream stream = mux.add();
+  mux.take(stream, kHello + add("n", 5) + wait({"k"}) + plain(Op::Get, "n"));
+  mux.end(stream);
+  EXPECT_EQ(mux.fate(stream), Fate::Served);
+  node_.pump();
+  EXPECT_EQ(mux.output(stream), number(5) + value("5"));
+  EXPECT_EQ(mux.fate(stream), Fate::Closing);
+  EXPECT_EQ(world_.job.counts().waits, 0U);
+  mux.forget(stream);
+}
+
+TEST_F(RelayMuxTest, WhatALostClientHasSaidArrives) {
+  RelayMux& mux = node_.mux();
+  const RelayMux::Stream stream = mux.add();
+  mux.take(stream, kHello + add("n", 5) + plain(Op::Set, "k", "last words"));
+  mux.lose(stream);
+  mux.end(stream);
+  node_.pump();
+  EXPECT_EQ(mux.output(stream), "");
+  EXPECT_EQ(mux.fate(stream), Fate::Closing);
+  EXPECT_EQ(*world_.job.find("k"), "last words");
+  mux.forget(stream);
+}
+
+// Its own words come first there.
+TEST_F(RelayMuxTest, LongRequestsHaveAConnectionOfTheirOwn) {
+  RelayedPeer& one = client();
+  const std::string large(RelayMux::kLongest + 1, 'x');
+  one.send(plain(Op::Set, "k", "small") + plain(Op::Append, "k", large));
+  EXPECT_TRUE(one.is_alone());
+  EXPECT_EQ(world_.job.find("k")->size(), large.size() + 5);
+  EXPECT_EQ(ask(one, plain(Op::Get, "k")).size(), large.size() + 5 + 8);
+}
+
+TEST_F(RelayMuxTest, LongRepliesHaveAConnectionOfTheirOwn) {
+  TestPeer other(world_);
+  const std::string large(RelayMux::kLongest, 'x');
+  other.send(kHello + plain(Op::Set, "k", large));
+  Request many;
+  many.op = Op::MultiGet;
+  many.keys = {"j", "k"};
+  Request swap;
+  swap.op = Op::CompareSet;
+  swap.key = "k";
+  for (const std::string& bytes : {plain(Op::Get, "k"), encoded(many), encoded(swap)}) {
+    RelayedPeer& one = client();
+    EXPECT_GT(ask(one, bytes).size(), large.size());
+    EXPECT_TRUE(one.is_alone());
+  }
+  RelayedPeer& queue = client();
+  other.send(plain(Op::QueuePush, "q", large));
+  EXPECT_EQ(ask(queue, plain(Op::QueuePop, "q")), number(1) + value(large));
+  EXPECT_TRUE(queue.is_alone());
+  RelayedPeer& lists = client();
+  for (int i = 0; i < 9; ++i)
+    other.send(plain(Op::Set, std::string(8 * 1024, static_cast<char>('a' + i)), ""));
+  EXPECT_GT(ask(lists, plain(Op::ListKeys)).size(), std::size_t{8} * 8 * 1024);
+  EXPECT_TRUE(lists.is_alone());
+}
+
+// Nothing else would wake it.
+TEST_F(RelayMuxTest, WithAWaitPendingLongOnesTravelWithTheOthers) {
+  RelayedPeer& one = client();
+  const std::string large(RelayMux::kLongest + 1, 'x');
+  one.send(wait({"k", "j"}));
+  one.send(plain(Op::Set, "k", large));
+  EXPECT_EQ(ask(one, plain(Op::Get, "k")), value(large));
+  EXPECT_FALSE(one.is_alone());
+  EXPECT_EQ(ask(one, plain(Op::Set, "j", "")), kDone);
+}
+
+TEST_F(RelayMuxTest, WhoReadsNothingIsServedNoMoreThanItTakes) {
+  RelayMux& mux = node_.mux();
+  const RelayMux::Stream slow = mux.add();
+  RelayedPeer& other = client();
+  other.send(plain(Op::Set, "k", std::string(40'000, 'x')));
+  std::string gets = kHello;
+  for (int i = 0; i < 20; ++i)
+    gets += plain(Op::Get, "k");
+  mux.take(slow, gets);
+  node_.pump();
+  EXPECT_LT(mux.output(slow).size(), 2 * RelayMux::kLongest);
+  EXPECT_EQ(ask(other, add("n", 1)), number(1));
+  std::size_t heard = 0;
+  while (!mux.output(slow).empty()) {
+    heard += mux.output(slow).size();
+    mux.on_sent(slow, mux.output(slow).size());
+    node_.pump();
+  }
+  EXPECT_EQ(heard, std::size_t{20} * 40'008);
+  mux.take(slow, std::string(RelayMux::kLongest, '\1'));
+  EXPECT_FALSE(mux.wants(slow));
+  mux.forget(slow);
+}
+
+TEST_F(RelayMuxTest, ClientsWaitWhileTheStoreTakesNothing) {
+  RelayMux& mux = node_.mux();
+  const RelayMux::Stream busy = mux.add();
+  mux.take(busy, kHello);
+  const std::string set = plain(Op::Set, "k", std::string(50'000, 'x'));
+  for (int i = 0; i < 20; ++i)
+    mux.take(busy, set);
+  EXPECT_LT(mux.to_store().size(), RelayMux::kMostToSend + set.size() + 100);
+  EXPECT_FALSE(mux.wants(busy));
+  mux.end(busy);
+  EXPECT_EQ(mux.fate(busy), Fate::Served);
+  node_.pump();
+  EXPECT_EQ(mux.fate(busy), Fate::Closing);
+  EXPECT_EQ(requests(), 1U + 20U) << "the beginning and all that it has said";
+  mux.forget(busy);
+}
+
+TEST(RelayMuxOfAnOldStoreTest, ClientsHaveConnectionsOfTheirOwn) {
+  RelayMux mux;
+  const RelayMux::Stream before = mux.add();
+  mux.take(before, kHello + "rest");
+  std::string answers;
+  control::encode(answers, 0, control::Reply(control::Welcome{}));
+  control::encode(answers, 1, control::Error{control::ErrorCode::UnknownRequest, ""});
+  mux.take_from_store(answers);
+  EXPECT_TRUE(mux.is_refused());
+  const RelayMux::Stream after = mux.add();
+  EXPECT_EQ(mux.fate(before), Fate::Own);
+  EXPECT_EQ(mux.fate(after), Fate::Own);
+  EXPECT_EQ(mux.take_over(before), kHello + "rest");
+  EXPECT_EQ(mux.take_over(after), "");
+}
+
+TEST(RelayMuxOfNoStoreTest, NoticesWhatIsNotTheProtocol) {
+  std::string done;
+  control::encode(done, 1, control::Reply(control::Done{}));
+  for (const std::string& bytes : {std::string(20, '\0'), done + std::string(20, '\0'),
+                                   done + std::string("\x09\0\0\0\1\0\0\0\0\0\0\0\x55", 13)}) {
+    RelayMux mux;
+    mux.take_from_store(bytes);
+    EXPECT_TRUE(mux.is_broken());
+  }
+}
+
+TEST_F(RelayMuxTest, OneOf2_1SaysSoOnAConnectionOfItsOwn) {
+  RelayMux& mux = node_.mux();
+  const RelayMux::Stream stream = mux.add();
+  const auto v = TcpStoreVersion::Torch2_1;
+  mux.take(stream, plain(Op::GetNumKeys, "", "", v) + plain(Op::CancelWait, "", "", v));
+  node_.pump();
+  mux.take(stream, plain(Op::Append, "k", std::string(RelayMux::kLongest + 1, 'x'), v));
+  node_.pump();
+  ASSERT_EQ(mux.fate(stream), Fate::Own);
+  TestPeer own(world_);
+  const std::string said = mux.take_over(stream);
+  own.send(said.substr(0, said.size() / 2));  // half a value, which alone proves nothing
+  own.send(said.substr(said.size() / 2));
+  EXPECT_EQ(own.take(), "");
+  EXPECT_EQ(world_.job.find("k")->size(), RelayMux::kLongest + 1);
+}
+
+}  // namespace
+}  // namespace drun::store
