@@ -26,23 +26,12 @@ class RelayedNode {
 
   // All that can happen now.
   void pump() {
-    for (bool more = true; more;) {
-      mux_.end_turn();
-      more = pass_to_store() || pass_from_store();
+    while (pass_to_store() || pass_from_store()) {
     }
   }
-  [[nodiscard]] store::RelayMux& mux() { return mux_; }
-  [[nodiscard]] TestPeer& trunk() { return trunk_; }
-  [[nodiscard]] PeerWorld& world() { return world_; }
-
- private:
-  template <typename Take>
-  void in_cuts(std::string_view bytes, Take take) const {
-    for (; !bytes.empty() && cut_ > 0 && cut_ < bytes.size(); bytes.remove_prefix(cut_))
-      take(bytes.substr(0, cut_));
-    take(bytes);
-  }
+  // What is on its way one way gets there; false: nothing is.
   bool pass_to_store() {
+    mux_.end_turn();
     const std::string bytes(mux_.to_store());
     if (bytes.empty()) return false;
     mux_.on_store_took(bytes.size());
@@ -58,6 +47,17 @@ class RelayedNode {
     if (mux_.is_broken() || trunk_.is_closed()) throw std::logic_error("the relay's connection");
     if (trunk_.is_paused()) trunk_.resume();
     return true;
+  }
+  [[nodiscard]] store::RelayMux& mux() { return mux_; }
+  [[nodiscard]] TestPeer& trunk() { return trunk_; }
+  [[nodiscard]] PeerWorld& world() { return world_; }
+
+ private:
+  template <typename Take>
+  void in_cuts(std::string_view bytes, Take take) const {
+    for (; !bytes.empty() && cut_ > 0 && cut_ < bytes.size(); bytes.remove_prefix(cut_))
+      take(bytes.substr(0, cut_));
+    take(bytes);
   }
 
   PeerWorld& world_;
@@ -87,6 +87,12 @@ class RelayedPeer {
   }
   // Without anything coming of it before the next call.
   void say(std::string_view bytes) { node_.mux().take(*stream_, bytes); }
+  // What has come by itself.
+  std::string hear() {
+    const std::string bytes(node_.mux().output(*stream_));
+    node_.mux().on_sent(*stream_, bytes.size());
+    return std::exchange(heard_, {}) + bytes;
+  }
   std::string take() {
     collect();
     return std::exchange(heard_, {});

@@ -11,7 +11,9 @@ using tcpstore::Op;
 using tcpstore::ReplyShape;
 using Type = relay_frames::Type;
 
-constexpr std::uint64_t kBegin = 1;  // the request's number
+constexpr std::uint64_t kBegin = 1;    // the request's number
+constexpr RelayMux::Stream kSync = 0;  // no client's
+constexpr std::size_t kMostQueues = 4096;
 
 // Of one string, so that a rest that is often looked at does not keep much memory.
 void take_off(std::string& bytes, std::size_t size) {
@@ -43,7 +45,8 @@ RelayMux::Stream RelayMux::add() {
 RelayMux::Stream RelayMux::next_stream() {
   do {
     ++last_stream_;
-  } while (clients_.contains(last_stream_) || sums_.contains(last_stream_));
+  } while (last_stream_ == kSync || clients_.contains(last_stream_) ||
+           sums_.contains(last_stream_) || shared_waits_.contains(last_stream_));
   return last_stream_;
 }
 
@@ -122,6 +125,7 @@ std::string RelayMux::take_over(Stream stream) {
 void RelayMux::forget(Stream stream) {
   const auto it = clients_.find(stream);
   if (it == clients_.end()) return;
+  drop_shares(stream, it->second);
   if (it->second.touched && it->second.awaits != Awaits::Leave)
     relay_frames::append_frame(to_store_, stream, Type::Leave);
   clients_.erase(it);
@@ -141,6 +145,7 @@ void RelayMux::go_on(Stream stream, Client& client) {
   take_off(client.input, std::exchange(client.served, 0));
   if (is_served() && client.ended && !holds) {
     client.awaits = Awaits::Leave;
+    drop_shares(stream, client);
     send_leave(stream, client);
   }
   change(stream, client);
@@ -204,9 +209,20 @@ void RelayMux::serve(Stream stream, Client& client, std::size_t size) {
   const TcpStoreVersion version = client.decoder->version();
   // A client of the old versions sends again only when it has given up its wait.
   if (version != TcpStoreVersion::Torch2_2 && client.waits > 0) {
+    drop_shares(stream, client);
     send_leave(stream, client);
     client.waits = 0;
   }
+  const bool queues =
+      request_.op == Op::QueuePush || request_.op == Op::QueuePop || request_.op == Op::QueueLen;
+  if (queues) note_queue(request_.key);
+  if (request_.op == Op::Wait && request_.keys.size() == 1 &&
+      !queues_.contains(std::string(request_.keys.front()))) {
+    share_wait(stream, client, std::string(request_.keys.front()));
+    client.served += size;
+    return;
+  }
+  if (request_.op == Op::CancelWait) drop_shares(stream, client);
   if (request_.op == Op::Add) {
     const std::string key(request_.key);
     Adds& adds = adds_[key];
@@ -258,6 +274,7 @@ void RelayMux::promote(Stream stream, Client& client) {
 
 void RelayMux::close(Stream stream, Client& client, std::string_view reason) {
   if (client.fate == Fate::Closing) return;
+  drop_shares(stream, client);
   if (client.touched && client.awaits != Awaits::Leave) send_leave(stream, client);
   client.awaits = Awaits::Leave;  // nothing more is sent for it
   client.fate = Fate::Closing;
@@ -272,10 +289,184 @@ void RelayMux::reply(Stream stream, Client& client, std::string_view bytes) {
   change(stream, client);
 }
 
+// ---- waits ----
+
+// Whoever joins a WAIT that is on its way or at the store may do so too late: the key may have been
+// there since, and be gone. So it counts from the moment on at which the store answers something
+// that was said later; if the WAIT is over before, another one begins.
+void RelayMux::share_wait(Stream stream, Client& client, const std::string& key) {
+  const auto found = waits_of_.find(key);
+  const bool is_first = found == waits_of_.end();
+  const Stream wait = is_first ? begin_shared_wait(key) : found->second;
+  SharedWait& shared = shared_waits_.at(wait);
+  const bool is_late = !is_first && taken_ > shared.begins;
+  shared.members.push_back({stream, is_late ? last_sync_ + 1 : 0});
+  client.touched = true;
+  ++client.waits;
+  client.shares.push_back(wait);
+  if (!is_late) return;
+  client.awaits = Awaits::Join;
+  joins_.push_back(stream);
+}
+
+RelayMux::Stream RelayMux::begin_shared_wait(const std::string& key) {
+  const Stream wait = next_stream();
+  tcpstore::Request request;
+  request.op = Op::Wait;
+  request.keys = {key};
+  std::string bytes;
+  tcpstore::encode(bytes, TcpStoreVersion::Torch2_2, request);
+  shared_waits_.emplace(wait, SharedWait{key, taken_ + to_store_.size()});
+  waits_of_[key] = wait;
+  relay_frames::append_frame(to_store_, wait, Type::SharedWait, bytes);
+  return wait;
+}
+
+void RelayMux::drop_shares(Stream stream, Client& client) {
+  for (const Stream wait : std::exchange(client.shares, {})) {
+    client.waits -= std::min<std::size_t>(client.waits, 1);
+    auto& members = shared_waits_.at(wait).members;
+    std::erase_if(members, [&](const SharedWait::Member& m) { return m.client == stream; });
+  }
+  if (client.awaits == Awaits::Join) client.awaits = Awaits::Nothing;
+}
+
+// One of its shares of that WAIT: it is no longer a member.
+void RelayMux::take_member_off(Client& client, Stream wait) {
+  client.shares.erase(std::find(client.shares.begin(), client.shares.end(), wait));
+  if (client.awaits == Awaits::Join) client.awaits = Awaits::Nothing;
+}
+
+// The store has it no more, or is to forget it.
+void RelayMux::end_shared_wait(Stream wait) {
+  const auto it = shared_waits_.find(wait);
+  const auto by_key = waits_of_.find(it->second.key);
+  if (by_key != waits_of_.end() && by_key->second == wait) waits_of_.erase(by_key);
+  shared_waits_.erase(it);
+}
+
+void RelayMux::note_queue(std::string_view key) {
+  if (queues_.size() >= kMostQueues) queues_.clear();
+  queues_.emplace(key);
+}
+
+// All that came before it was sent are members.
+void RelayMux::take_sync() {
+  syncs_ = false;
+  const std::uint64_t answered = last_sync_;
+  std::vector<Stream> later;
+  for (const Stream stream : std::exchange(joins_, {})) {
+    const auto it = clients_.find(stream);
+    if (it == clients_.end() || it->second.awaits != Awaits::Join) continue;
+    bool is_late = false;
+    for (const Stream wait : it->second.shares)
+      for (SharedWait::Member& member : shared_waits_.at(wait).members) {
+        if (member.client != stream) continue;
+        if (member.sync <= answered)
+          member.sync = 0;
+        else
+          is_late = true;
+      }
+    if (is_late) {
+      later.push_back(stream);
+      continue;
+    }
+    it->second.awaits = Awaits::Nothing;
+    go_on(stream, it->second);
+  }
+  joins_.insert(joins_.begin(), later.begin(), later.end());
+}
+
+void RelayMux::take_woken(Stream wait) {
+  const std::string key = shared_waits_.at(wait).key;
+  const auto members = std::exchange(shared_waits_.at(wait).members, {});
+  end_shared_wait(wait);
+  std::vector<Stream> go;
+  for (const SharedWait::Member& member : members) {
+    Client& client = clients_.at(member.client);
+    const bool is_late = member.sync > 0;
+    take_member_off(client, wait);
+    --client.waits;
+    if (is_late) {
+      share_wait(member.client, client, key);
+      go.push_back(member.client);
+    } else {
+      reply(member.client, client, {&tcpstore::kStopWaiting, 1});
+    }
+  }
+  for (const Stream stream : go)
+    if (const auto it = clients_.find(stream); it != clients_.end()) go_on(stream, it->second);
+}
+
+// The store wakes one waiter. Those that are too late wait by themselves, like all others from now
+// on.
+void RelayMux::take_push(Stream wait, std::string_view queue) {
+  note_queue(queue);
+  const auto it = shared_waits_.find(wait);
+  if (it == shared_waits_.end())
+    return relay_frames::append_frame(to_store_, wait, Type::PassOn, queue);
+  waits_of_.erase(it->second.key);
+  auto& members = it->second.members;
+  std::vector<Stream> late;
+  for (const SharedWait::Member& member : members)
+    if (member.sync > 0) late.push_back(member.client);
+  std::erase_if(members, [](const SharedWait::Member& member) { return member.sync > 0; });
+  const bool is_taken = !members.empty();
+  if (is_taken) {
+    const Stream stream = members.front().client;
+    members.erase(members.begin());
+    Client& client = clients_.at(stream);
+    take_member_off(client, wait);
+    --client.waits;
+    reply(stream, client, {&tcpstore::kStopWaiting, 1});
+  } else {
+    relay_frames::append_frame(to_store_, wait, Type::PassOn, queue);
+  }
+  tcpstore::Request request;
+  request.op = Op::Wait;
+  request.keys = {queue};
+  std::string bytes;
+  tcpstore::encode(bytes, TcpStoreVersion::Torch2_2, request);
+  for (const Stream stream : late) {
+    Client& client = clients_.at(stream);
+    take_member_off(client, wait);
+    send(stream, client, bytes, false);
+    go_on(stream, client);
+  }
+}
+
+void RelayMux::take_refused_wait(Stream wait, std::string_view reason) {
+  const auto members = std::exchange(shared_waits_.at(wait).members, {});
+  relay_frames::append_frame(to_store_, wait, Type::Leave);
+  end_shared_wait(wait);
+  for (const SharedWait::Member& member : members) {
+    Client& client = clients_.at(member.client);
+    take_member_off(client, wait);
+    close(member.client, client, reason);
+  }
+}
+
 // ---- adds ----
 
 void RelayMux::end_turn() {
   if (state_ != State::Open) return;
+  for (auto it = shared_waits_.begin(); it != shared_waits_.end();) {
+    const Stream wait = it->first;
+    const bool is_deserted = it->second.members.empty();
+    ++it;
+    if (!is_deserted) continue;
+    relay_frames::append_frame(to_store_, wait, Type::Leave);
+    end_shared_wait(wait);
+  }
+  if (!syncs_ && !joins_.empty()) {
+    syncs_ = true;
+    tcpstore::Request ping;
+    ping.op = Op::Ping;
+    ping.nonce = static_cast<std::uint32_t>(++last_sync_);
+    std::string bytes;
+    tcpstore::encode(bytes, TcpStoreVersion::Torch2_2, ping);
+    relay_frames::append_frame(to_store_, kSync, Type::Request, bytes);
+  }
   for (const std::string& key : std::exchange(keys_, {}))
     if (const auto it = adds_.find(key); it != adds_.end()) send_adds(it->first, it->second);
 }
@@ -368,6 +559,7 @@ bool RelayMux::take_refused_adds(Stream stream, std::string_view reason) {
 // ---- the store ----
 
 void RelayMux::on_store_took(std::size_t bytes) {
+  taken_ += bytes;
   take_off(to_store_, bytes);
   if (to_store_.size() >= kMostToSend) return;
   for (const Stream stream : std::exchange(held_up_, {}))
@@ -427,6 +619,7 @@ void RelayMux::take_frame(const control::Frame& frame) {
   Client* client = it == clients_.end() ? nullptr : &it->second;
   switch (static_cast<Type>(frame.type)) {
     case Type::Answer:
+      if (stream == kSync) return take_sync();
       if (take_sum(stream, frame.body) || client == nullptr) return;
       if (client->awaits == Awaits::Sync) {
         client->awaits = Awaits::Nothing;
@@ -441,6 +634,7 @@ void RelayMux::take_frame(const control::Frame& frame) {
       reply(stream, *client, frame.body);
       return go_on(stream, *client);
     case Type::Woken:
+      if (shared_waits_.contains(stream)) return take_woken(stream);
       if (client == nullptr || client->fate != Fate::Served) return;
       client->waits -= std::min<std::size_t>(client->waits, 1);
       return reply(stream, *client, {&tcpstore::kStopWaiting, 1});
@@ -450,7 +644,10 @@ void RelayMux::take_frame(const control::Frame& frame) {
       client->unsynced = false;
       client->asked = 0;
       return promote(stream, *client);
+    case Type::Pushed:
+      return take_push(stream, frame.body);
     case Type::Closed:
+      if (shared_waits_.contains(stream)) return take_refused_wait(stream, frame.body);
       if (take_refused_adds(stream, frame.body) || client == nullptr) return;
       return close(stream, *client, frame.body);
     default:

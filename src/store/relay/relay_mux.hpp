@@ -1,6 +1,6 @@
 // Many TCPStore clients over one connection to their store, without the sockets: takes their
 // requests apart, sends them on in frames that carry the client's number, and hands out what comes
-// back. Adds to one key travel as their sum. Pure.
+// back. Adds to one key travel as their sum, and waits for one key as one. Pure.
 //
 // A client whose requests or replies are long, and every client of a store that does not know
 // relays, is to have a connection of its own: fate() says so.
@@ -12,6 +12,7 @@
 #include <string>
 #include <string_view>
 #include <unordered_map>
+#include <unordered_set>
 #include <vector>
 
 #include "drun/store/limits.hpp"
@@ -85,6 +86,7 @@ class RelayMux {
     Answer,   // to the request at the front of its input
     Sum,      // of its ADD
     Sync,     // that all it has said has reached the store
+    Join,     // that the store has seen a moment at which its WAIT was there
     Leave     // the same, behind its last request
   };
   struct Client {
@@ -92,11 +94,12 @@ class RelayMux {
     std::string input;
     std::string output;
     std::string reason;
-    std::size_t served = 0;  // bytes of the input, within one call
-    std::size_t needed = 1;  // fewer bytes of input are no use
-    std::size_t leaves = 0;  // that are not answered
-    std::size_t asked = 0;   // bytes of the request that is to be answered
-    std::size_t waits = 0;   // WAIT and BARRIER that are not over
+    std::size_t served = 0;        // bytes of the input, within one call
+    std::size_t needed = 1;        // fewer bytes of input are no use
+    std::size_t leaves = 0;        // that are not answered
+    std::size_t asked = 0;         // bytes of the request that is to be answered
+    std::size_t waits = 0;         // WAIT and BARRIER that are not over
+    std::vector<Stream> shares{};  // those of them that are others', too
     Awaits awaits = Awaits::Nothing;
     Fate fate = Fate::Served;
     bool cancels = false;   // what is to be answered is a CANCEL_WAIT
@@ -118,7 +121,28 @@ class RelayMux {
   };
 
   [[nodiscard]] Stream next_stream();
+  // Clients that wait for one key. The store knows of one WAIT.
+  struct SharedWait {
+    std::string key;
+    std::uint64_t begins = 0;  // where its frame does, of all that goes to the store
+    struct Member {
+      Stream client = 0;
+      std::uint64_t sync = 0;  // 0: the store has seen a moment since it came
+    };
+    std::vector<Member> members{};  // in the order in which they came
+  };
+
   void change(Stream stream, Client& client);
+  void share_wait(Stream stream, Client& client, const std::string& key);
+  [[nodiscard]] Stream begin_shared_wait(const std::string& key);
+  void drop_shares(Stream stream, Client& client);
+  void take_member_off(Client& client, Stream wait);
+  void end_shared_wait(Stream wait);
+  void note_queue(std::string_view key);
+  void take_sync();
+  void take_woken(Stream wait);
+  void take_push(Stream wait, std::string_view queue);
+  void take_refused_wait(Stream wait, std::string_view reason);
   void send_leave(Stream stream, Client& client);
   void go_on(Stream stream, Client& client);
   bool detect(Stream stream, Client& client);
@@ -142,7 +166,14 @@ class RelayMux {
   std::unordered_map<Stream, std::string> sums_;  // the keys of the adds that were sent
   std::vector<std::string> keys_;                 // with adds to be sent
   std::vector<Stream> changed_;
-  std::vector<Stream> held_up_;  // until the store has taken something
+  std::unordered_map<Stream, SharedWait> shared_waits_;
+  std::unordered_map<std::string, Stream> waits_of_;  // by key: those that others may join
+  std::unordered_set<std::string> queues_;            // who waits for them is woken one by one
+  std::vector<Stream> joins_;                         // clients that wait for a sync
+  std::uint64_t last_sync_ = 0;                       // that was sent
+  bool syncs_ = false;                                // it is not answered
+  std::uint64_t taken_ = 0;                           // bytes of all that went to the store
+  std::vector<Stream> held_up_;                       // until the store has taken something
   Stream last_stream_ = 0;
   std::string to_store_;
   std::string from_store_;

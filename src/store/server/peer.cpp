@@ -265,14 +265,23 @@ Peer::State Peer::next_relayed(std::string_view bytes, Fed& fed, Turn::Share& sh
     fed.consumed += found.size;
     return State::Open;
   }
+  if (type == relay_frames::Type::PassOn) {
+    table.pass_on(frame.body);
+    share.note(0);
+    fed.consumed += found.size;
+    return State::Open;
+  }
   const bool whole = type == relay_frames::Type::WholeRequest;
-  if ((!whole && type != relay_frames::Type::Request) || frame.body.empty())
+  const bool shared = type == relay_frames::Type::SharedWait;
+  if ((!whole && !shared && type != relay_frames::Type::Request) || frame.body.empty())
     return close("malformed frame");
   tcpstore::Request& request = context_.tcpstore_request;
   const auto decoded =
       tcpstore::Decoder(TcpStoreVersion::Torch2_2).next(frame.body, context_.limits, request);
   if (decoded.status != tcpstore::Decoder::Status::Complete || decoded.size != frame.body.size())
     return close(*decoded.reason != '\0' ? decoded.reason : "malformed frame");
+  if (shared && (request.op != tcpstore::Op::Wait || request.keys.size() != 1))
+    return close("malformed frame");
   if (closed_.contains(client)) {
     share.note(0);
     fed.consumed += found.size;
@@ -285,7 +294,7 @@ Peer::State Peer::next_relayed(std::string_view bytes, Fed& fed, Turn::Share& sh
   const std::uint64_t told_before = table.told();
   if (!whole && tcpstore::replies_more_than(relay_frames::kLongestAnswer, table, request)) {
     relay_frames::append_frame(output_, client, relay_frames::Type::TooLong);
-  } else if (const char* failure = serve_relayed(client, request)) {
+  } else if (const char* failure = serve_relayed(client, request, shared)) {
     if (closed_.size() >= kMostClosed) return close(failure);
     closed_.insert(client);
     relay_frames::append_frame(output_, client, relay_frames::Type::Closed, failure);
@@ -299,7 +308,8 @@ Peer::State Peer::next_relayed(std::string_view bytes, Fed& fed, Turn::Share& sh
 }
 
 // Whom it wakes is told in front of the answer.
-const char* Peer::serve_relayed(relay_frames::Stream client, const tcpstore::Request& request) {
+const char* Peer::serve_relayed(relay_frames::Stream client, const tcpstore::Request& request,
+                                bool shared) {
   KeyTable& table = context_.tcpstore_table;
   std::string& reply = context_.relayed_reply;
   reply.clear();
@@ -308,6 +318,13 @@ const char* Peer::serve_relayed(relay_frames::Stream client, const tcpstore::Req
     reply.push_back(tcpstore::kWaitCanceled);
   } else {
     const std::uint64_t wait = first_wait_of(client) | (++last_wait_ & 0xFFFFFFFFU);
+    if (shared) {
+      const auto outcome = table.wait_shared(*this, wait, request.keys.front());
+      if (outcome == KeyTable::WaitOutcome::OverBudget) return kFull;
+      if (outcome == KeyTable::WaitOutcome::Done)
+        relay_frames::append_frame(output_, client, relay_frames::Type::Woken);
+      return nullptr;
+    }
     const char* failure = tcpstore::apply(table, *this, wait, request, context_.limits, reply);
     if (failure != nullptr) return failure;
   }
@@ -325,6 +342,11 @@ void Peer::on_wait_done(std::uint64_t wait) {
     relay_frames::append_frame(output_, wait >> 32U, relay_frames::Type::Woken);
   else
     output_.push_back(tcpstore::kStopWaiting);
+  if (!feeding_) on_unasked_output();
+}
+
+void Peer::on_push(std::uint64_t wait, std::string_view queue) {
+  relay_frames::append_frame(output_, wait >> 32U, relay_frames::Type::Pushed, queue);
   if (!feeding_) on_unasked_output();
 }
 

@@ -125,6 +125,7 @@ class Peer : public TableClient, public SessionHolder, public Applicant {
   }
 
   void on_wait_done(std::uint64_t wait) override;
+  void on_push(std::uint64_t wait, std::string_view queue) override;
   void on_changes(std::uint64_t watch, Publication& publication) override;
   void on_session_ended(control::EndReason reason) override;
 
@@ -194,7 +195,8 @@ class Peer : public TableClient, public SessionHolder, public Applicant {
   [[nodiscard]] bool may_relay() const;
   State next_relayed(std::string_view bytes, Fed& fed, Turn::Share& share);
   // Null, or why the client of a relay would be closed.
-  const char* serve_relayed(relay_frames::Stream client, const tcpstore::Request& request);
+  const char* serve_relayed(relay_frames::Stream client, const tcpstore::Request& request,
+                            bool shared);
 
   PeerContext& context_;
   std::string output_;

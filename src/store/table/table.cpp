@@ -199,6 +199,7 @@ WaitRecord& KeyTable::new_wait(TableClient& client, std::uint64_t id) {
   WaitRecord& wait = is_first ? client.first_wait_ : client.more_waits_[id];
   wait.client = &client;
   wait.id = id;
+  wait.shared = false;
   ++wait_count_;
   return wait;
 }
@@ -242,12 +243,13 @@ void KeyTable::release(WaiterList& list, WaiterList::iterator waiter) {
   }
 }
 
-KeyTable::WaitOutcome KeyTable::wait(TableClient& client, std::uint64_t wait,
-                                     std::span<const std::string_view> keys) {
+KeyTable::WaitOutcome KeyTable::register_wait(TableClient& client, std::uint64_t wait,
+                                              std::span<const std::string_view> keys, bool shared) {
   WaitRecord* record = nullptr;
   for (const std::string_view key : keys) {
     if (entries_.contains(key) || queue_size(key) > 0) continue;
     if (record == nullptr) record = &new_wait(client, wait);
+    record->shared = shared;
     if (!register_waiter(*record, key)) {
       cancel_wait(client, wait);
       return WaitOutcome::OverBudget;
@@ -291,6 +293,7 @@ void KeyTable::wake_one(std::string_view queue) {
   if (it == waiters_.end()) return;
   WaiterList& list = it->second;
   const WaitRecord* first = list.front().wait;
+  if (first->shared) return first->client->on_push(first->id, it->first);
   for (std::size_t left = first->missing; left > 0 && !list.empty() && list.front().wait == first;
        --left)
     count_down(list);

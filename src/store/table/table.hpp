@@ -110,7 +110,19 @@ class KeyTable {
   // counts it down. A queue that is not empty counts as a key. Done: none is missing, and nothing
   // was registered.
   [[nodiscard]] WaitOutcome wait(TableClient& client, std::uint64_t wait,
-                                 std::span<const std::string_view> keys);
+                                 std::span<const std::string_view> keys) {
+    return register_wait(client, wait, keys, false);
+  }
+  // Likewise for one key, for any number of waiters whom the client knows. It is told of each push
+  // that comes to it, until the wait is cancelled.
+  [[nodiscard]] WaitOutcome wait_shared(TableClient& client, std::uint64_t wait,
+                                        std::string_view key) {
+    return register_wait(client, wait, {&key, 1}, true);
+  }
+  // A push that a shared wait was told of is for the next one, if nobody has popped it.
+  void pass_on(std::string_view queue) {
+    if (queue_size(queue) > 0) wake_one(queue);
+  }
   // Waits for wake(key), whether the key exists or not. False: over the budget.
   [[nodiscard]] bool wait_for_wake(TableClient& client, std::uint64_t wait, std::string_view key);
   // Counts the key down for everyone who waits for it.
@@ -199,6 +211,8 @@ class KeyTable {
   [[nodiscard]] Change current(std::string_view key) const;
 
   WaitRecord& new_wait(TableClient& client, std::uint64_t id);
+  [[nodiscard]] WaitOutcome register_wait(TableClient& client, std::uint64_t wait,
+                                          std::span<const std::string_view> keys, bool shared);
   void cancel_wait(TableClient& client, std::uint64_t wait);
   void forget_wait(WaitRecord& wait);
   void release(WaiterList& list, WaiterList::iterator waiter);

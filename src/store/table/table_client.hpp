@@ -50,6 +50,7 @@ struct WaitRecord {
   TableClient* client = nullptr;
   std::uint64_t id = 0;
   std::size_t missing = 0;
+  bool shared = false;
   std::vector<Registration> registrations;
 };
 
@@ -84,6 +85,9 @@ class TableClient {
 
   // The wait that was registered as `wait` is over: all its keys are there.
   virtual void on_wait_done(std::uint64_t wait) = 0;
+  // Something was put into a queue for which a shared wait waits: it goes on.
+  virtual void on_push([[maybe_unused]] std::uint64_t wait,
+                       [[maybe_unused]] std::string_view queue) {}
   // What one request changed under a watch; the views die with the call.
   virtual void on_changes(std::uint64_t watch, Publication& publication) = 0;
   // Sends what is to be sent to it and then `bytes`, as far as that is possible at once; how many

@@ -427,6 +427,27 @@ TEST(RelayOfAJobTest, TheStoreSeesNodesAndNotRanks) {
   EXPECT_TRUE(test::eventually([&] { return count("connections") == 2; }));
 }
 
+TEST(RelayOfAJobTest, WaitsForOneKeyAreOneAtTheStore) {
+  const test::RunningServer server;
+  Relay relay;
+  const Endpoint place = relay.begin(server.endpoint()).value();
+  Count count(server.endpoint());
+  std::vector<std::unique_ptr<TcpStoreConnection>> clients;
+  for (int i = 0; i < 8; ++i) {
+    clients.push_back(std::make_unique<TcpStoreConnection>(place));
+    clients.back()->start_wait({"/k"});
+    // Its wait is there when its next request is answered.
+    EXPECT_EQ(clients.back()->add("/n", 1), i + 1);
+  }
+  EXPECT_EQ(count("waits"), 1U);
+  clients.pop_back();
+  TcpStoreConnection other(place);
+  other.set("/k", "");
+  for (const auto& client : clients)
+    EXPECT_EQ(client->receive(1), std::string(1, '\0'));
+  EXPECT_EQ(count("waits"), 0U);
+}
+
 TEST(RelayOfAJobTest, WhoDiesFreesItsWait) {
   const test::RunningServer server;
   Relay relay;

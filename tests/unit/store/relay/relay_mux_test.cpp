@@ -184,6 +184,104 @@ TEST_F(RelayMuxTest, AWaitHoldsUpNobody) {
   EXPECT_EQ(world_.job.counts().waits, 0U);
 }
 
+TEST_F(RelayMuxTest, WaitsForOneKeyTravelOnce) {
+  std::vector<RelayedPeer*> waiting;
+  for (int i = 0; i < 8; ++i)
+    waiting.push_back(&client());
+  const std::uint64_t before = requests();
+  for (RelayedPeer* one : waiting)
+    one->say(wait({"k"}));
+  node_.pump();
+  EXPECT_EQ(requests() - before, 1U);
+  RelayedPeer& late = client();
+  late.send(wait({"k"}));
+  EXPECT_EQ(world_.job.counts().waits, 1U);
+  late.send(plain(Op::Set, "k", ""));
+  for (RelayedPeer* one : waiting)
+    EXPECT_EQ(one->take(), kDone);
+  EXPECT_EQ(late.take(), kDone);
+  EXPECT_EQ(world_.job.counts().waits, 0U);
+}
+
+TEST_F(RelayMuxTest, TheLastOfThoseWhoWaitFreesTheirWait) {
+  RelayedPeer& one = client();
+  RelayedPeer& two = client();
+  RelayedPeer& other = client();
+  one.send(wait({"k"}));
+  two.send(wait({"k"}));
+  EXPECT_EQ(ask(one, plain(Op::CancelWait)), "\1");
+  EXPECT_EQ(world_.job.counts().waits, 1U);
+  other.send(plain(Op::Set, "k", ""));
+  EXPECT_EQ(one.take(), "");
+  EXPECT_EQ(two.take(), kDone);
+  other.send(plain(Op::DeleteKey, "k"));
+  two.send(wait({"k"}));
+  EXPECT_EQ(ask(two, plain(Op::CancelWait)), "\1");
+  EXPECT_EQ(world_.job.counts().waits, 0U);
+}
+
+// The one that joins may have seen that the key has gone again.
+TEST_F(RelayMuxTest, WhoJoinsTooLateWaitsForTheNextTime) {
+  TestPeer elsewhere(world_);
+  RelayedPeer& first = client();
+  RelayedPeer& late = client();
+  first.send(wait({"k"}));
+  elsewhere.send(kHello + plain(Op::Set, "k", "") + plain(Op::DeleteKey, "k"));
+  late.say(wait({"k"}));  // before the relay hears of it
+  EXPECT_EQ(first.take(), kDone);
+  EXPECT_EQ(late.take(), "");
+  EXPECT_EQ(world_.job.counts().waits, 1U);
+  elsewhere.send(plain(Op::Set, "k", ""));
+  EXPECT_EQ(late.take(), kDone);
+}
+
+// As on a connection of its own: a later request of its own comes behind its wait.
+TEST_F(RelayMuxTest, WhoJoinsIsServedOnWhenItsWaitIsThere) {
+  RelayedPeer& first = client();
+  RelayedPeer& late = client();
+  first.send(wait({"k"}));
+  late.say(wait({"k"}) + plain(Op::Set, "k", "") + plain(Op::DeleteKey, "k"));
+  EXPECT_EQ(late.take(), kDone + number(1));
+  EXPECT_EQ(first.take(), kDone);
+}
+
+// A relay learns from the first push that the key is a queue's.
+TEST_F(RelayMuxTest, APushWakesOneOfThoseWhoWaitTogether) {
+  TestPeer producer(world_);
+  RelayedNode node(world_);
+  RelayedPeer there(node);
+  std::vector<RelayedPeer*> waiting;
+  for (int i = 0; i < 3; ++i)
+    (waiting.emplace_back(&client()))->send(wait({"q"}));
+  there.send(kHello + wait({"q"}));
+  EXPECT_EQ(world_.job.counts().waits, 2U);
+  producer.send(kHello);
+  for (RelayedPeer* next : waiting) {
+    producer.send(plain(Op::QueuePush, "q", "item"));
+    EXPECT_EQ(next->take(), kDone);
+    for (RelayedPeer* other : waiting)
+      EXPECT_EQ(other->take(), "") << "only one was woken";
+    EXPECT_EQ(there.take(), "");
+    EXPECT_EQ(ask(*next, plain(Op::QueuePop, "q")), number(1) + value("item"));
+  }
+  producer.send(plain(Op::QueuePush, "q", "item"));
+  EXPECT_EQ(there.take(), kDone);
+}
+
+// Pushes that come while the relay takes its wait back are for others.
+TEST_F(RelayMuxTest, APushThatNobodyHereWaitsForIsPassedOn) {
+  TestPeer producer(world_);
+  RelayedNode node(world_);
+  RelayedPeer there(node);
+  RelayedPeer& here = client();
+  here.send(wait({"q"}));
+  there.send(kHello + wait({"q"}));
+  producer.send(kHello + plain(Op::QueuePush, "q", "1") + plain(Op::QueuePush, "q", "2"));
+  EXPECT_EQ(here.take(), kDone);
+  EXPECT_EQ(there.take(), kDone);
+  EXPECT_EQ(world_.job.counts().waits, 0U);
+}
+
 TEST_F(RelayMuxTest, WhoGoesOrGivesUpFreesItsWait) {
   RelayedPeer& one = client();
   RelayedPeer& two = client();

@@ -100,6 +100,28 @@ TEST_F(RelayPeerTest, ALeaveEndsTheWaits) {
   EXPECT_EQ(world_.job.counts().waits, 0U);
 }
 
+TEST_F(RelayPeerTest, ASharedWaitIsToldOfPushesUntilItIsLeft) {
+  begin();
+  relay_.send(said(Type::SharedWait, Op::Wait, "q", "", 1));
+  relay_.send(said(Type::Request, Op::Wait, "q", "", 2));
+  EXPECT_EQ(relay_.ask(said(Type::Request, Op::QueuePush, "q", "1")), frame(1, Type::Pushed, "q"));
+  EXPECT_EQ(relay_.ask(said(Type::Request, Op::QueuePush, "q", "2")), frame(1, Type::Pushed, "q"));
+  relay_.ask(frame(1, Type::Leave));
+  EXPECT_EQ(relay_.ask(frame(1, Type::PassOn, "q")), frame(2, Type::Woken));
+  EXPECT_EQ(relay_.ask(frame(1, Type::PassOn, "q")), "") << "nobody waits";
+  EXPECT_EQ(relay_.ask(frame(1, Type::PassOn, "none")), "");
+  EXPECT_EQ(relay_.ask(said(Type::SharedWait, Op::Wait, "q", "", 3)), frame(3, Type::Woken));
+}
+
+TEST_F(RelayPeerTest, APushThatIsPassedOnAndWasPoppedWakesNobody) {
+  begin();
+  relay_.send(said(Type::SharedWait, Op::Wait, "q", "", 1));
+  relay_.send(said(Type::Request, Op::Wait, "q", "", 2));
+  relay_.ask(said(Type::Request, Op::QueuePush, "q", "1"));
+  relay_.ask(said(Type::Request, Op::QueuePop, "q"));
+  EXPECT_EQ(relay_.ask(frame(1, Type::PassOn, "q")), "");
+}
+
 TEST_F(RelayPeerTest, LongAnswersComeIfTheyAreWanted) {
   begin();
   const std::string large(relay_frames::kLongestAnswer, 'x');
@@ -126,8 +148,9 @@ TEST_F(RelayPeerTest, WhatIsMalformedClosesTheConnection) {
   for (const std::string& bytes :
        {frame(1, Type::Request), frame(1, Type::Request, good + "x"),
         frame(1, Type::Request, good.substr(0, 5)), frame(1, Type::Request, "\x7F"),
-        frame(1, Type::Leave, "x"), frame(1, Type::Begin), frame(1, Type::Answer, good),
-        frame(std::uint64_t{1} << 32U, Type::Request, good), std::string(8, '\0')}) {
+        said(Type::SharedWait, Op::Get, "k"), frame(1, Type::Leave, "x"), frame(1, Type::Begin),
+        frame(1, Type::Answer, good), frame(std::uint64_t{1} << 32U, Type::Request, good),
+        std::string(8, '\0')}) {
     TestPeer relay(world_);
     std::string opening;
     control::encode_opening(opening);
