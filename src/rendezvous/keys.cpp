@@ -59,6 +59,7 @@ Keys::Keys(std::string_view run_id) : prefix(std::string(kAllJobs) + escape_id(r
   assignments = prefix + "assign/";
   facts = prefix + "facts/";
   gone = prefix + "gone/";
+  death = prefix + "death/";
   silence = prefix + "silence";
   look = prefix + "look";
 }
@@ -77,6 +78,10 @@ std::string Keys::assignment(std::string_view ticket) const {
 
 std::string Keys::facts_of(std::string_view ticket) const {
   return facts + std::string(ticket);
+}
+
+std::string Keys::death_of(std::string_view ticket) const {
+  return death + std::string(ticket);
 }
 
 std::string Keys::beat_of(std::string_view ticket) const {

@@ -32,6 +32,7 @@ class Keys {
   std::string assignments;
   std::string facts;  // prefix: what each agent says of its machine, ephemeral
   std::string gone;   // prefix: whose workers are proven to be gone. Written by the store
+  std::string death;  // prefix: whose agent has died, ephemeral. Written by its helpers
   // For how many milliseconds no other store could renew leases when this one began. The same.
   std::string silence;
   // Ephemeral: somebody asks all agents for the stacks of their workers; which, and how, is for
@@ -46,6 +47,7 @@ class Keys {
   [[nodiscard]] std::string member(std::string_view ticket) const;      // ephemeral
   [[nodiscard]] std::string assignment(std::string_view ticket) const;  // a place, or a refusal
   [[nodiscard]] std::string facts_of(std::string_view ticket) const;
+  [[nodiscard]] std::string death_of(std::string_view ticket) const;
   // Of "gone/<era>.<round>.<rank>": whose workers are gone, without nodes.
   [[nodiscard]] std::optional<Place> place_of_gone(std::string_view key) const;
 };

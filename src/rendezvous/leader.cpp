@@ -17,7 +17,8 @@ namespace {
 constexpr Milliseconds kFirstLook{5'000};  // after the wait began
 constexpr Milliseconds kLastLook{1'000};   // before the time-out
 
-constexpr std::string_view kSessionEnded = "its session has ended";
+constexpr std::string_view kSessionEnded =
+    "its session has ended: nothing was heard of it any more";
 
 // To what matters most: how the job ended. The keys that would go stay.
 void shorten(const Keys& keys, Decision& decision) {
@@ -121,6 +122,10 @@ void Leader::apply(const Change& change, Time now) {
   const auto& members = state_->keys.members;
   if (const auto place = state_->keys.place_of_gone(change.key); place && change.value)
     return note_gone(*state_, *place, now);
+  if (change.key.starts_with(state_->keys.death)) {
+    if (change.value) note_death(*state_, change.key.substr(state_->keys.death.size()));
+    return;
+  }
   note_facts(change);
   // Everything else under the prefix is the leader's own writing.
   if (change.key.compare(0, members.size(), members) != 0) return;
@@ -189,6 +194,10 @@ void Leader::tell_joined(const std::string& ticket, const MemberDocument& docume
   if (was_gone || !comes_over) outbox_.tell({News::What::Joined, ticket, document.host, ""});
 }
 
+std::string Leader::why_gone(std::string_view ticket) const {
+  return std::string(has_died(*state_, ticket) ? kAgentDied : kSessionEnded);
+}
+
 void Leader::tell_gone(const std::string& ticket) {
   unseen_.erase(ticket);
   const auto member = state_->members.find(ticket);
@@ -198,7 +207,7 @@ void Leader::tell_gone(const std::string& ticket) {
   const MemberDocument& document = member->second.document;
   told_gone_.insert(ticket);
   outbox_.tell({News::What::Gone, ticket, document.host,
-                document.leave ? document.leave->reason : std::string(kSessionEnded)});
+                document.leave ? document.leave->reason : why_gone(ticket)});
 }
 
 // Who led before cannot have told of its own end, nor of nodes that went with it or after it: a
@@ -229,8 +238,8 @@ void Leader::tell_unseen(Time now) {
   for (const auto& [ticket, node] : std::exchange(unseen_, {})) {
     if (s.members.contains(ticket) || node.host.empty() || s.round.phase == Phase::Closed) continue;
     told_gone_.insert(ticket);
-    outbox_.tell({News::What::Gone, ticket, node.host,
-                  node.why.empty() ? std::string(kSessionEnded) : node.why});
+    outbox_.tell(
+        {News::What::Gone, ticket, node.host, node.why.empty() ? why_gone(ticket) : node.why});
   }
 }
 

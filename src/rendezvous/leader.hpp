@@ -81,6 +81,7 @@ class Leader {
   void tell_written(Decision decision, Time now);
   void tell_news(Decision& decision);
   void tell_joined(const std::string& ticket, const MemberDocument& document);
+  [[nodiscard]] std::string why_gone(std::string_view ticket) const;
   void tell_gone(const std::string& ticket);
   void note_unseen(const State* previous);
   void tell_unseen(Time now);

@@ -88,6 +88,18 @@ Time others_end(const State& state, const Config& config, Time now) {
 
 void note_gone(State& state, const Place& place, Time now) {
   hear(state, place, now);
+  state.dead_places.emplace(place.round, place.rank);
+}
+
+void note_death(State& state, const std::string& ticket) {
+  state.deaths.insert(ticket);
+}
+
+bool has_died(const State& state, std::string_view ticket) {
+  if (state.deaths.contains(ticket)) return true;
+  const auto slot = state.slots.find(ticket);
+  return slot != state.slots.end() &&
+         state.dead_places.contains({state.round.ran, slot->second.group_rank});
 }
 
 Milliseconds duplicate_grace(const Config& config) {

@@ -104,6 +104,9 @@ struct State {
   std::map<std::string, std::string, std::less<>>
       facts;  // what the nodes say of themselves, by ticket
   std::map<std::string, RankSlot, std::less<>> slots;  // by ticket
+  // Whose agents have died: by ticket, and by round and group rank.
+  std::set<std::string, std::less<>> deaths;
+  std::set<std::pair<int, int>> dead_places;
   int vacant = 0;                               // places of the round whose holders are not known
   std::set<int> occupied;                       // group ranks of `slots`, while some are vacant
   std::optional<Assignment> known_place;        // one of `slots`, while some are vacant
@@ -205,6 +208,11 @@ void forget(State& state, const Config& config, const std::string& ticket, Time 
 
 // The workers of this place are proven to be gone.
 void note_gone(State& state, const Place& place, Time now);
+// The helpers of this member have said that its agent has died, and its workers with it: its
+// session ends with that.
+void note_death(State& state, const std::string& ticket);
+// One of both is known of it.
+[[nodiscard]] bool has_died(const State& state, std::string_view ticket);
 
 // Nobody could say just now that it has stopped its workers: the store takes no writes.
 void give_time_to_stop(State& state, Time now);

@@ -13,6 +13,8 @@ inline constexpr std::size_t kMaxNames = 8;  // in one line
 inline constexpr std::size_t kMaxName = 64;  // of one node or job
 // Why a round is stopped, behind the name of a node that was told to go and before its reason.
 inline constexpr std::string_view kLeavesTheJob = " leaves the job: ";
+// Of a node that is gone, if its helpers have said so. Otherwise nothing was heard of it any more.
+inline constexpr std::string_view kAgentDied = "its agent has died (killed, or crashed)";
 inline constexpr std::string_view kStoreIsThere = "the store is there";
 
 // "00:42", "1:02:03".

@@ -71,7 +71,10 @@ void find_latest(State& state, const FoundKeys& found, const State* previous,
   };
   for (const auto& member : found.members)
     hear(member.document.latest);
-  std::for_each(found.gone.begin(), found.gone.end(), hear);
+  for (const Place& place : found.gone) {
+    hear(place);
+    state.dead_places.emplace(place.round, place.rank);
+  }
   // A node that was here once and is not any more has ended its session here.
   if (previous == nullptr || previous->epoch != state.epoch) return;
   const auto was_known = [&](const Place& place) {

@@ -108,6 +108,11 @@ void spend_restart(DecisionContext& c, bool failed) {
   c.decision.news.push_back(std::move(news));
 }
 
+// Of a node that has fallen silent nobody knows why.
+std::string is_gone(bool died) {
+  return died ? " is gone: " + std::string(kAgentDied) : " is gone";
+}
+
 }  // namespace
 
 std::string lost_text(const DecisionContext& c) {
@@ -116,14 +121,17 @@ std::string lost_text(const DecisionContext& c) {
     if (!(missing ? slot.missing : slot.lost)) continue;
     const auto member = c.state.members.find(ticket);
     const bool told = member != c.state.members.end() && member->second.document.leave;
+    const std::string gone = is_gone(has_died(c.state, ticket));
     return node_name(c.state, slot.group_rank, slot.host, "the node") +
-           (told ? std::string(kLeavesTheJob) + member->second.document.leave->reason : " is gone");
+           (told ? std::string(kLeavesTheJob) + member->second.document.leave->reason : gone);
   }
   // The store has forgotten who had which rank, or is a new one: the nodes that are there have said
   // theirs, so the missing rank is the one that nobody has claimed.
   const auto& occupied = c.state.occupied;
   for (int rank = 0; rank < c.state.round.nodes && c.state.vacant > 0; ++rank)
-    if (!occupied.contains(rank)) return node_name(c.state, rank, "", "the node") + " is gone";
+    if (!occupied.contains(rank))
+      return node_name(c.state, rank, "", "the node") +
+             is_gone(c.state.dead_places.contains({c.state.round.ran, rank}));
   return "a node is gone";
 }
 

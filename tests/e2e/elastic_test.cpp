@@ -93,6 +93,8 @@ TEST_F(ElasticTest, TheSurvivorsOfAKilledAgentGoOnWithinSeconds) {
   EXPECT_TRUE(says(1, "rank 1 of 2 restarts 0.")) << agent(1).err();
   const std::chrono::duration<double> took = Clock::now() - killed;
   RecordProperty("seconds_to_the_new_round", std::to_string(took.count()));
+  EXPECT_TRUE(agent(0).wait_for_err("(group rank 2) is gone: its agent has died (killed, or crash"))
+      << agent(0).err();
   EXPECT_LT(took.count(), 45);  // about one second where the machine is idle; silence takes 600
   EXPECT_TRUE(agent(2).survivors_gone(kPatience));
   EXPECT_TRUE(agent(2).wait());
@@ -112,7 +114,8 @@ TEST_F(ElasticTest, ALossBeyondThoseAllowedEndsTheJob) {
   agent(3).signal(SIGKILL);
   const Finished finished = agent(0).finish();
   EXPECT_EQ(finished.code, 125);
-  EXPECT_THAT(finished.err, HasSubstr(" (group rank 1) is gone; nodes were lost in 2 rounds, "
+  EXPECT_THAT(finished.err, HasSubstr(" (group rank 1) is gone: its agent has died (killed, or "
+                                      "crashed); nodes were lost in 2 rounds, "
                                       "--max-losses allows 1\n"));
   EXPECT_THAT(finished.survivors, IsEmpty());
 }
@@ -130,7 +133,8 @@ TEST_F(ElasticTest, RoundsThatAreTooShortSpendTheRestarts) {
   const Finished finished = agent(0).finish();
   EXPECT_EQ(finished.code, 125);
   EXPECT_THAT(finished.err,
-              HasSubstr(" (group rank 1) is gone, and round 4 had run for less than --min-runtime "
+              HasSubstr(" (group rank 1) is gone: its agent has died (killed, or crashed), and "
+                        "round 4 had run for less than --min-runtime "
                         "600 s; that spends a restart, and --max-restarts 1 leaves none\n"));
   EXPECT_THAT(finished.survivors, IsEmpty());
 }

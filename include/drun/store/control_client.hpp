@@ -201,7 +201,9 @@ class ControlClient {
   // The other one, likewise: where the store is, as a numeric address.
   [[nodiscard]] Endpoint store_endpoint() const;
   // Of the present session, at the address that this connection goes to; nullopt: there is none.
-  [[nodiscard]] std::optional<ControlFarewell> farewell() const;
+  // With `sign` it first writes this key, which goes with the session: who watches it knows that
+  // the client has not said goodbye by itself.
+  [[nodiscard]] std::optional<ControlFarewell> farewell(std::string_view sign = {}) const;
   // What tells a successor that this agent and all its workers have gone: to be sent to its port by
   // any process, once that is so. Without a vote: empty. Changes with vote(), go_to(), each
   // ControlCall and each NewSession; give it to whoever is to send it at once.

@@ -69,7 +69,7 @@ StoreFounding::Calls BackendLink::founding_calls() {
 
 StoreSearch::Calls BackendLink::search_calls() {
   StoreSearch::Calls calls;
-  calls.moved = [this] { calls_.session(farewells(*link_, standing_, address_book_)); };
+  calls.moved = [this] { calls_.session(own_farewells()); };
   calls.lost = [this](std::string why) { on_search_failed(std::move(why)); };
   calls.changed = [this] {
     keep_lookout();
@@ -417,10 +417,14 @@ void BackendLink::complete(rendezvous::LinkEvent& event) {
     store_.point_to(static_cast<std::uint64_t>(standing_.generation()), link_->store_endpoint());
 }
 
+Farewells BackendLink::own_farewells() const {
+  return farewells(*link_, standing_, address_book_,
+                   rendezvous::Keys(options_.run_id).death_of(identity_.ticket));
+}
+
 void BackendLink::note_session(rendezvous::Link link) {
   using enum rendezvous::Link;
-  if ((link == Up || link == NewSession) && link_ != nullptr)
-    calls_.session(farewells(*link_, standing_, address_book_));
+  if ((link == Up || link == NewSession) && link_ != nullptr) calls_.session(own_farewells());
   if (link != Closed && link != Failed) return;
   // The store that heard the goodbye may be lost, with this process or later, so its successors are
   // told, too.

@@ -145,6 +145,7 @@ class BackendLink {
   void end_founding();
   void note_address();
   void look_up_addresses();
+  [[nodiscard]] Farewells own_farewells() const;
   void note_session(rendezvous::Link link);
   [[nodiscard]] std::string port_holder_text();
 

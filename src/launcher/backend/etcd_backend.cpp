@@ -15,7 +15,7 @@ void EtcdBackend::commit(rendezvous::RequestId request, rendezvous::Transaction 
   client_.commit(request, std::move(transaction));
 }
 
-std::optional<store::ControlFarewell> EtcdBackend::farewell() const {
+std::optional<store::ControlFarewell> EtcdBackend::farewell(std::string_view /*sign*/) const {
   auto farewell = client_.farewell();
   if (!farewell) return std::nullopt;
   return store::ControlFarewell{std::move(farewell->address), std::move(farewell->bytes)};

@@ -25,7 +25,8 @@ class EtcdBackend : public RemoteBackend {
   [[nodiscard]] const std::string& local_address() const override {
     return client_.local_address();
   }
-  [[nodiscard]] std::optional<store::ControlFarewell> farewell() const override;
+  [[nodiscard]] std::optional<store::ControlFarewell> farewell(
+      std::string_view sign) const override;
   [[nodiscard]] const std::string& last_error() const override { return client_.last_error(); }
 
  private:

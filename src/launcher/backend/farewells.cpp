@@ -5,9 +5,9 @@
 namespace drun::launcher {
 
 Farewells farewells(const RemoteBackend& link, const StoreStanding& standing,
-                    const AddressBook& addresses) {
+                    const AddressBook& addresses, std::string_view sign) {
   Farewells result = farewells_to_others(link, standing, addresses);
-  if (!standing.hosts()) result.first = link.farewell();
+  if (!standing.hosts()) result.first = link.farewell(sign);
   return result;
 }
 

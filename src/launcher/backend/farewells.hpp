@@ -3,6 +3,7 @@
 
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "drun/store/control_client.hpp"
@@ -21,9 +22,9 @@ struct Farewells {
 };
 
 // A store that this agent hosts dies with it, so that one is not told: whatever has the port by
-// then is another program.
+// then is another program. `sign`: a key that tells the others of the death, see RemoteBackend.
 [[nodiscard]] Farewells farewells(const RemoteBackend& link, const StoreStanding& standing,
-                                  const AddressBook& addresses);
+                                  const AddressBook& addresses, std::string_view sign);
 // Of these the others: to each address of each successor.
 [[nodiscard]] Farewells farewells_to_others(const RemoteBackend& link,
                                             const StoreStanding& standing,

@@ -4,6 +4,7 @@
 #include <functional>
 #include <optional>
 #include <string>
+#include <string_view>
 
 #include "drun/store/control_client.hpp"
 #include "rendezvous/key_value.hpp"
@@ -20,7 +21,9 @@ class RemoteBackend : public rendezvous::KeyValue {
   // before Link::Up.
   [[nodiscard]] virtual const std::string& local_address() const = 0;
   // What ends the present session in this process's stead; nullopt: there is none, or nothing does.
-  [[nodiscard]] virtual std::optional<store::ControlFarewell> farewell() const = 0;
+  // Before that it writes the key `sign`, which goes with the session, if the store can be told so.
+  [[nodiscard]] virtual std::optional<store::ControlFarewell> farewell(
+      std::string_view sign) const = 0;
   // Leaves the present store without a word, and goes to the one at `endpoint`. Link::NewSession
   // follows when that one welcomes this agent, Link::Down if it does not.
   // `founds`: it may begin there with this agent's help.

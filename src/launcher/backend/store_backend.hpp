@@ -33,8 +33,9 @@ class StoreBackend : public RemoteBackend {
   [[nodiscard]] const std::string& local_address() const override {
     return client_.local_endpoint().host;
   }
-  [[nodiscard]] std::optional<store::ControlFarewell> farewell() const override {
-    return client_.farewell();
+  [[nodiscard]] std::optional<store::ControlFarewell> farewell(
+      std::string_view sign) const override {
+    return client_.farewell(sign);
   }
   [[nodiscard]] const std::string& last_error() const override { return client_.last_error(); }
   using RemoteBackend::go_to;

@@ -36,8 +36,8 @@ class ControlClient::Impl final : public StreamConnection {
   const ControlFsm& fsm() const { return fsm_; }
   const Endpoint& local_endpoint() const { return local_endpoint_; }
   Endpoint store_endpoint() const { return to_endpoint(store_address_); }
-  std::optional<ControlFarewell> farewell() const {
-    std::string bytes = fsm_.farewell();
+  std::optional<ControlFarewell> farewell(std::string_view sign) const {
+    std::string bytes = fsm_.farewell(sign);
     if (bytes.empty()) return std::nullopt;
     return ControlFarewell{std::string(store_address_.bytes()), std::move(bytes)};
   }
@@ -200,8 +200,8 @@ Endpoint ControlClient::store_endpoint() const {
   return impl_->store_endpoint();
 }
 
-std::optional<ControlFarewell> ControlClient::farewell() const {
-  return impl_->farewell();
+std::optional<ControlFarewell> ControlClient::farewell(std::string_view sign) const {
+  return impl_->farewell(sign);
 }
 
 std::string ControlClient::proof_of_death() const {

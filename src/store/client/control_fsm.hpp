@@ -57,7 +57,7 @@ class ControlFsm {
   [[nodiscard]] std::vector<ControlEvent> take_events();
 
   // What ends the present session when it is sent over a new connection; empty: there is none.
-  [[nodiscard]] std::string farewell() const;
+  [[nodiscard]] std::string farewell(std::string_view sign = {}) const;
 
   // What tells a store that this client has gone, with all that counts of it; empty: nothing does.
   [[nodiscard]] std::string proof_of_death() const;

@@ -192,12 +192,14 @@ std::string ControlFsm::proof_of_death() const {
   return bytes;
 }
 
-std::string ControlFsm::farewell() const {
+std::string ControlFsm::farewell(std::string_view sign) const {
   std::string bytes;
   if (!session_) return bytes;
   control::encode_opening(bytes);
   control::encode(bytes, 1, control::Request(*session_));
-  control::encode(bytes, 2, control::Request(control::Goodbye{}));
+  if (!sign.empty())
+    control::encode(bytes, 2, control::Request(control::Transaction{{}, {{sign, "", true}}}));
+  control::encode(bytes, sign.empty() ? 2 : 3, control::Request(control::Goodbye{}));
   return bytes;
 }
 

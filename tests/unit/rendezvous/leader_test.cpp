@@ -957,7 +957,8 @@ TEST(SuccessionRestoreTest, WhoIsProvenToBeGoneIsWaitedForNoMore) {
   found.add(found.keys().gone + "1.5.0", "");
   const State told = restore_later(found);
   EXPECT_EQ(told.lost, 1);
-  EXPECT_EQ(decide(told, config(3), kNow).stopping, "the node (group rank 0) is gone");
+  EXPECT_EQ(decide(told, config(3), kNow).stopping,
+            "the node (group rank 0) is gone: its agent has died (killed, or crashed)");
   EXPECT_FALSE(told.unsure_until);
 }
 
@@ -976,9 +977,10 @@ TEST(SuccessionRestoreTest, TheHostOfTheLostStoreHasAName) {
         restore(config(3), 6, found.entries(), nullptr, seen, {}, {}, kNow, problems, kLater);
     return decide(s, config(3), kNow).stopping;
   };
-  EXPECT_EQ(stopping(), "node0 (group rank 0) is gone");
+  EXPECT_EQ(stopping(), "node0 (group rank 0) is gone: its agent has died (killed, or crashed)");
   seen.latest.round = 4;
-  EXPECT_EQ(stopping(), "the node (group rank 0) is gone") << "that was another round";
+  EXPECT_EQ(stopping(), "the node (group rank 0) is gone: its agent has died (killed, or crashed)")
+      << "that was another round";
 }
 
 // They have stopped their workers, and wait.
@@ -1263,7 +1265,8 @@ TEST_F(LeaderTest, TellsOfTheLeaderThatDiedAndOfWhoWentWithIt) {
   commits();
   snapshot(found);
   EXPECT_THAT(gone(),
-              ElementsAre("host-b: its session has ended", "host-old: its session has ended"));
+              ElementsAre("host-b: its session has ended: nothing was heard of it any more",
+                          "host-old: its session has ended: nothing was heard of it any more"));
   EXPECT_TRUE(gone().empty());
 }
 
@@ -1298,7 +1301,38 @@ TEST_F(LeaderTest, TellsOfTheLeaderThatDiedWithoutAPlace) {
   begin(config(2), {}, {"old", 2, "host-old"});
   commits();
   snapshot(Found(config(2)).member("me"));
-  EXPECT_THAT(gone(), ElementsAre("host-old: its session has ended"));
+  EXPECT_THAT(gone(),
+              ElementsAre("host-old: its session has ended: nothing was heard of it any more"));
+}
+
+// A crash is known by the last word of the agent's helpers, which goes with its session; silence by
+// nothing.
+TEST_F(LeaderTest, TellsAnAgentThatDiedFromOneThatIsSilent) {
+  const auto hold = [](int rank) { return [rank](MemberDocument& d) { holding(d, 3, rank, 3); }; };
+  for (const bool died : {false, true}) {
+    Found found(config(3));
+    found.member("me", hold(0)).member("b", hold(1)).member("c", hold(2));
+    found.round(3, Phase::Running, 3, 3);
+    found.place("me", 3, 0, 3).place("b", 3, 1, 3).place("c", 3, 2, 3);
+    begin(config(3));
+    commits();
+    snapshot(found);
+    gone();
+    const Keys& keys = found.keys();
+    const auto change = [&](const std::string& key, std::optional<std::string> value) {
+      leader_->on_changes({watches_.back().watch, {{key, std::move(value)}}}, kNow);
+    };
+    if (died) change(keys.death_of("b"), "");
+    leader_->on_changes({watches_.back().watch,
+                         {{keys.member("b"), std::nullopt}, {keys.death_of("b"), std::nullopt}}},
+                        kNow);
+    EXPECT_THAT(gone(), ElementsAre(died ? "host-b: its agent has died (killed, or crashed)"
+                                         : "host-b: its session has ended: nothing was heard of "
+                                           "it any more"));
+    EXPECT_EQ(leader_->state()->round.reason,
+              died ? "host-b (group rank 1) is gone: its agent has died (killed, or crashed)"
+                   : "host-b (group rank 1) is gone");
+  }
 }
 
 // Whoever went before the round was stopped was told of by who led then.
@@ -1309,7 +1343,8 @@ TEST_F(LeaderTest, TellsOfTheLeaderAloneOnceTheRoundIsOver) {
   begin(config(3), {}, {"old", 2, "host-old"});
   commits();
   snapshot(found);
-  EXPECT_THAT(gone(), ElementsAre("host-old: its session has ended"));
+  EXPECT_THAT(gone(),
+              ElementsAre("host-old: its session has ended: nothing was heard of it any more"));
 }
 
 TEST_F(LeaderTest, SaysWhyTheLeaderWent) {
@@ -1345,8 +1380,10 @@ TEST_F(LeaderTest, TellsOfNobodyWhoComesBackWithinTheGrace) {
   EXPECT_TRUE(gone().empty());
   // It goes again before that is over.
   leader_->on_changes({watches_.back().watch, {{found.entries().back().key, std::nullopt}}}, kNow);
-  EXPECT_THAT(gone(), ElementsAre("host-old: its session has ended"));
-  EXPECT_THAT(gone(grace), ElementsAre("host-b: its session has ended"));
+  EXPECT_THAT(gone(),
+              ElementsAre("host-old: its session has ended: nothing was heard of it any more"));
+  EXPECT_THAT(gone(grace),
+              ElementsAre("host-b: its session has ended: nothing was heard of it any more"));
 }
 
 TEST_F(LeaderTest, TellsOfWhoWentWhileItLookedAway) {
@@ -1356,7 +1393,8 @@ TEST_F(LeaderTest, TellsOfWhoWentWhileItLookedAway) {
   EXPECT_TRUE(gone().empty());
   leader_->on_link_lost();
   snapshot(Found(config(3)).member("me"));
-  EXPECT_THAT(gone(), ElementsAre("host-b: its session has ended"));
+  EXPECT_THAT(gone(),
+              ElementsAre("host-b: its session has ended: nothing was heard of it any more"));
 }
 
 TEST_F(LeaderTest, DecidesNothingUntilItSeesTheStoreAgain) {

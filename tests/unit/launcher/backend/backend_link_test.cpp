@@ -10,6 +10,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "rendezvous/keys.hpp"
 #include "unit/launcher/backend/scripted_link.hpp"
 
 namespace drun::launcher {
@@ -117,6 +118,7 @@ TEST_F(BackendLinkUnitTest, TheStoreIsToldOfItsDeathAndThenItsSuccessors) {
   join();
   ASSERT_TRUE(farewells_.first);
   EXPECT_EQ(farewells_.first->bytes, "end it");
+  EXPECT_EQ(script_.farewell_sign, rendezvous::Keys(options_.run_id).death_of(identity_->ticket));
   EXPECT_THAT(others_told(), IsEmpty()) << "it has none";
   vote(false);
   EXPECT_EQ(script_.votes, 1);

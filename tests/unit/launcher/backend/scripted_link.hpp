@@ -5,6 +5,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -28,6 +29,7 @@ struct LinkScript {
   // What the link says.
   std::string local_address = "127.0.0.1";
   std::optional<store::ControlFarewell> farewell = store::ControlFarewell{"store", "end it"};
+  std::string farewell_sign;  // with it
   bool refused = false;
   bool resting = false;
   std::optional<Endpoint> moved;
@@ -72,7 +74,9 @@ class ScriptedLink : public RemoteBackend {
   void close() override { script_.closed = true; }
 
   [[nodiscard]] const std::string& local_address() const override { return script_.local_address; }
-  [[nodiscard]] std::optional<store::ControlFarewell> farewell() const override {
+  [[nodiscard]] std::optional<store::ControlFarewell> farewell(
+      std::string_view sign) const override {
+    script_.farewell_sign = sign;
     return script_.farewell;
   }
   using RemoteBackend::go_to;

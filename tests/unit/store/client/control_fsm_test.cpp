@@ -324,6 +324,11 @@ TEST(ControlFsmTest, TheFarewellResumesTheSessionAndEndsIt) {
   const std::string goodbye("\x09\0\0\0\2\0\0\0\0\0\0\0\x04", 13);
   EXPECT_EQ(f.fsm().farewell(),
             std::string(control::kMagic) + std::string("\1\0\3\0", 4) + resume + goodbye);
+  // With a sign of it for those who watch: a key that goes with the session.
+  std::string signed_words = std::string(control::kMagic) + std::string("\1\0\3\0", 4) + resume;
+  control::encode(signed_words, 2, control::Request(control::Transaction{{}, {{"k", "", true}}}));
+  control::encode(signed_words, 3, control::Request(control::Goodbye{}));
+  EXPECT_EQ(f.fsm().farewell("k"), signed_words);
 }
 
 TEST(ControlFsmTest, SendsWhatWasAskedForBeforeTheSessionInOrder) {
