@@ -2,6 +2,7 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <chrono>
 #include <csignal>
 #include <cstdio>
 #include <cstdlib>
@@ -31,6 +32,7 @@
 #include "launcher/local_nodes/local_nodes.hpp"
 #include "launcher/local_nodes/replica_groups.hpp"
 #include "launcher/look/stack_helper.hpp"
+#include "launcher/output/output_lines.hpp"
 #include "launcher/report/outcome_report.hpp"
 #include "launcher/signals/agent_signals.hpp"
 #include "launcher/starter/made_token.hpp"
@@ -61,6 +63,14 @@ int print(const std::string& text) {
 void say(const drun::launcher::hosts::WordMarks& marks, const std::string& text) {
   const std::string bytes = drun::launcher::hosts::marked(marks, text);
   std::fwrite(bytes.data(), 1, bytes.size(), stderr);
+}
+
+// drun's own lines with --timestamps, as its output has them later. Those of a drun that another
+// has started have the time of that one.
+std::string stamped(const drun::launcher::hosts::WordMarks& marks, bool times,
+                    const std::string& text) {
+  if (!times || marks != drun::launcher::hosts::WordMarks()) return text;
+  return drun::launcher::time_stamp(std::chrono::system_clock::now()) + text;
 }
 
 // Before the workers' time.
@@ -190,7 +200,7 @@ int main(int argc, char** argv) {
     auto parsed = launcher::parse_options({argv, argv + argc}, environment);
     if (!parsed.options) {
       if (parsed.exit_code == 0) return print(parsed.text);
-      say(marks, parsed.text);
+      say(marks, stamped(marks, parsed.timestamps, parsed.text));
       launcher::report_early(parsed.report_file, parsed.exit_code, parsed.mistake);
       return parsed.exit_code;
     }
@@ -199,8 +209,14 @@ int main(int argc, char** argv) {
     const bool in_group = options.replica_groups > 0 && !launcher::starts_groups(options);
     launcher::configure_log(
         options, in_group ? "drun group " + std::to_string(options.replica_group) : "drun");
-    if (marks != launcher::hosts::WordMarks())
-      log::redirect([&marks](const std::string& line) { say(marks, line); });
+    const bool times = options.output.timestamps;
+    if (times || marks != launcher::hosts::WordMarks())
+      log::redirect(
+          [&marks, times](const std::string& line) { say(marks, stamped(marks, times, line)); });
+    if (marks != launcher::hosts::WordMarks() && options.endpoint_flag == "--rdzv-endpoint")
+      options.endpoint_flag +=
+          ", or the first host of -H, where the nodes meet without it: all hosts need a name or an "
+          "address of it that they know";
     options.quit_ignored = launcher::ignored_from_start(SIGQUIT);
     try {
       return run(options, std::move(found));

@@ -51,6 +51,29 @@ TEST_P(UsageTest, IsOneLineAndExitCode2) {
   expect_clean(finished);
 }
 
+// The agents meet there, and were told so by no flag of the user's.
+TEST(HostsTest, AFirstHostWhoseNameNobodyKnowsIsNamedWithItsFlag) {
+  const Finished finished = run_drun({"-H", "nowhere.invalid,127.0.0.1", "--launcher",
+                                      "env H={host}", "--rdzv-conf", "join_timeout=1", "true"});
+  EXPECT_EQ(finished.code, kTimeLimit);
+  EXPECT_THAT(finished.err, AllOf(HasSubstr("cannot resolve 'nowhere.invalid': "),
+                                  HasSubstr("or the first host of -H")));
+  expect_clean(finished);
+}
+
+// What can be read of the command line counts; an unknown flag may take the next word.
+TEST(UsageTimeTest, DrunsOwnLineHasTheTimeThatIsAskedFor) {
+  for (const std::vector<std::string>& more :
+       std::vector<std::vector<std::string>>{{"--nproc-per-node", "x", "true"}, {"./nowhere"}}) {
+    std::vector<std::string> arguments{"--timestamps"};
+    arguments.insert(arguments.end(), more.begin(), more.end());
+    const Finished finished = run_drun(arguments);
+    EXPECT_THAT(finished.err,
+                testing::MatchesRegex("[-0-9]+[T ][0-9:]+[.,][0-9]+[^ ]* drun: error: .*\n"));
+    expect_clean(finished);
+  }
+}
+
 INSTANTIATE_TEST_SUITE_P(
     Mistakes, UsageTest,
     testing::Values(

@@ -24,8 +24,12 @@ Parsed usage_error(std::string_view what, const cli::GivenFlags& known) {
     line += byte < 0x20 || byte == 0x7f ? '?' : c;
   }
   const cli::Setting* report = known.find("report");
-  return {std::nullopt, "drun: error: " + line + "\n", kUsageError, line,
-          report == nullptr || known.on("dry-run") ? "" : report->value};
+  return {std::nullopt,
+          "drun: error: " + line + "\n",
+          kUsageError,
+          line,
+          report == nullptr || known.on("dry-run") ? "" : report->value,
+          known.on("timestamps")};
 }
 
 }  // namespace

@@ -19,9 +19,10 @@ struct Parsed {
   std::optional<Options> options;
   std::string text;
   int exit_code = 0;
-  // Of a usage error: what is wrong, and --report, if that much is known.
+  // Of a usage error: what is wrong, --report and --timestamps, if that much is known.
   std::string mistake{};
   std::string report_file{};
+  bool timestamps = false;
 };
 
 // What parsing may have to ask of this machine and process. Only what is needed is asked for; a
