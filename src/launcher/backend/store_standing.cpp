@@ -24,6 +24,7 @@ constexpr milliseconds kQuickAttemptOfMany{100};
 void StoreStanding::start_over(bool serves_on) {
   hosting_ = has_moved_ = false;
   has_founded_ = has_founded_ && serves_on;
+  is_jobs_own_ = false;
   generation_ = 0;
 }
 
@@ -42,8 +43,10 @@ SuccessionPlan StoreStanding::on_vote(const rendezvous::Vote& vote,
   has_round_ = has_round_ || vote.latest.exists();
   SuccessionPlan plan;
   plan.nodes = vote.latest.nodes;
-  // The first store is nobody's of the round: that of a drun-store, or of another job's node.
-  plan.store_may_return = options_.endpoints.empty() && generation_ <= 1 && vote.latest.casting < 0;
+  // The first store was never a node's of a round: it is a drun-store, or that of another job's
+  // node. One whose node has left the job ends with it.
+  is_jobs_own_ = is_jobs_own_ || vote.latest.casting >= 0;
+  plan.store_may_return = options_.endpoints.empty() && generation_ <= 1 && !is_jobs_own_;
   others_.clear();
   is_successor_ = false;
   for (const auto& each : successors) {

@@ -91,7 +91,8 @@ class StoreStanding {
  private:
   const Options& options_;
   std::int64_t generation_ = 0;
-  bool has_round_ = false;  // there was one, as far as it knows
+  bool has_round_ = false;    // there was one, as far as it knows
+  bool is_jobs_own_ = false;  // a node of the job has the first store, or had it
   bool hosting_ = false;
   bool has_founded_ = false;
   bool has_moved_ = false;

@@ -254,14 +254,22 @@ TEST(StoreStandingTest, TheVoteBecomesThePlan) {
   EXPECT_EQ(plan.own, 1U);
   EXPECT_FALSE(plan.store_may_return);
   EXPECT_THAT(agent.other_successors(), ElementsAre(kThird));
-  // Nobody of the round runs the store: whoever does may start it again.
-  EXPECT_TRUE(agent.on_vote(vote_of_round(-1), kOthers).store_may_return);
+  // The node with the store has left the round, and its process may end any moment.
+  EXPECT_FALSE(agent.on_vote(vote_of_round(-1), kOthers).store_may_return);
   EXPECT_EQ(agent.on_vote(vote_of_round(-1), kOthers).own, std::nullopt);
   EXPECT_THAT(agent.on_vote(vote_of_round(), {}).successors, IsEmpty());
   EXPECT_THAT(agent.other_successors(), IsEmpty());
   event = link(2);
   agent.on_link_up(BackendState::Joined, false, event);
   EXPECT_FALSE(agent.on_vote(vote_of_round(-1), kOthers).store_may_return);
+  // No node of the job has ever run the store: whoever does may start it again.
+  StoreStanding guest(given);
+  event = link(1);
+  guest.on_link_up(BackendState::Connecting, false, event);
+  EXPECT_TRUE(guest.on_vote(vote_of_round(-1), kOthers).store_may_return);
+  EXPECT_FALSE(guest.on_vote(vote_of_round(), kOthers).store_may_return);
+  guest.start_over(false);
+  EXPECT_TRUE(guest.on_vote(vote_of_round(-1), kOthers).store_may_return);
   const Options several = options(true);
   StoreStanding founder(several);
   event = link(1);
