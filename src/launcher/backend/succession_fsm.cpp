@@ -170,24 +170,21 @@ SuccessionStep SuccessionFsm::ask(Time now) {
   asked_at_ = now;
   is_glance_ = false;
   turn_end_ = std::min(search_end_, now + turn_);
-  if (asked_.own == at_) {
-    due_ = turn_end_;
-    state_ = Standing;
-    return Stand{};
-  }
-  wait_there(now);
+  return wait_there(now);
+}
+
+SuccessionStep SuccessionFsm::wait_there(Time now) {
+  const bool first_pass = turn_ == limits_.turn;
+  const Time glance = are_two() ? now + limits_.turn : turn_end_ - limits_.glance;
+  due_ = !first_pass && may_glance() && now < glance ? std::min(glance, turn_end_) : turn_end_;
+  state_ = asked_.own == at_ ? Standing : Visiting;
+  if (state_ == Standing) return Stand{};
   return Visit{asked_.successors[at_]};
 }
 
-void SuccessionFsm::wait_there(Time now) {
-  state_ = Visiting;
-  const bool first_pass = turn_ == limits_.turn;
-  const Time glance = turn_end_ - limits_.glance;
-  due_ = !first_pass && may_glance() && now < glance ? glance : turn_end_;
-}
-
+// Of two nodes nobody waits here without being enough.
 bool SuccessionFsm::may_glance() const {
-  return !is_dead_ && asked_.own != at_ && asked_.successors[at_] != store_;
+  return !is_dead_ && (asked_.own != at_ || are_two()) && asked_.successors[at_] != store_;
 }
 
 // Agents notice a loss at different times. Who went on at once would be ahead of the others at
@@ -211,8 +208,7 @@ SuccessionStep SuccessionFsm::resume(Time now) {
   is_glance_ = false;
   if (is_last_) return give_up_search();
   if (now >= turn_end_) return next(now);
-  wait_there(now);
-  return Visit{asked_.successors[at_]};
+  return wait_there(now);
 }
 
 SuccessionStep SuccessionFsm::pause(Time now) {

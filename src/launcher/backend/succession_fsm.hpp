@@ -73,7 +73,8 @@ class SuccessionFsm {
     // looks for so long whether the store answers again: at the end of each turn, but not in the
     // first pass, where each moment counts; when a successor's agent says that it is in touch with
     // the store, and in the end. Not more often: those who are just enough for a majority must be
-    // there at one moment.
+    // there at one moment. Of two nodes each looks after the length of a first turn, also where it
+    // is the successor itself.
     Duration glance{300};
     Duration search{20'000};  // of all attempts together
   };
@@ -126,10 +127,11 @@ class SuccessionFsm {
   SuccessionStep next(Time now);
   SuccessionStep ask(Time now);
   SuccessionStep ask_again(Time now);
+  [[nodiscard]] bool are_two() const { return asked_.nodes == 2; }
   [[nodiscard]] bool may_glance() const;
   SuccessionStep glance(Time now);
   SuccessionStep resume(Time now);
-  void wait_there(Time now);
+  SuccessionStep wait_there(Time now);
   SuccessionStep visit(const Endpoint& store, Time now);
   SuccessionStep wait_or_search(const Break& how, Time now);
   SuccessionStep give_up_waiting(const std::string& cause);

@@ -484,6 +484,26 @@ TEST(SuccessionFsmTest, TheLostStoreIsLookedForInBetween) {
       << "in the end of the second turn";
 }
 
+// The other may be back where both were, and nobody waits here who would be lost meanwhile.
+TEST(SuccessionFsmTest, OneOfTwoNodesLooksForTheLostStoreAlsoWhereItIsTheSuccessor) {
+  SuccessionPlan two = plan(1, 1);
+  two.nodes = 2;
+  Machine machine(two);
+  feed(machine, {"silent", "due", "due", "due"});
+  ASSERT_EQ(machine.fsm.state(), Standing) << "in the second turn, which is longer";
+  const Time begin = machine.now;
+  std::vector<std::pair<std::string, Time::duration>> steps;
+  for (int i = 0; i < 4; ++i) {
+    const std::string step = name_of(feed(machine, {"due"}));
+    steps.emplace_back(step, machine.now - begin);
+  }
+  EXPECT_THAT(steps, testing::ElementsAre(std::pair("visit node0", milliseconds(2'000)),
+                                          std::pair("stand", milliseconds(2'300)),
+                                          std::pair("visit node0", milliseconds(4'000)),
+                                          std::pair("stand", milliseconds(8'000))))
+      << "and the lost store's own turn";
+}
+
 // It is there again, but has no majority: the turn goes on, or those who meet at the successor
 // would not have this agent.
 TEST(SuccessionFsmTest, ALostStoreThatIsOfNoUseEndsNoTurn) {
