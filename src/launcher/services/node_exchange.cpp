@@ -36,10 +36,12 @@ class NodeExchange::Impl : public std::enable_shared_from_this<Impl> {
         retry_(io) {}
 
   void begin(int number, std::string text, Done done) {
+    const Step step = fsm_.begin(connected());
+    if (step == Step::None) return;  // the one that goes on keeps its number and its caller
     number_ = number;
     text_ = std::move(text);
     done_ = std::move(done);
-    perform(fsm_.begin(connected()));
+    perform(step);
   }
 
  private:

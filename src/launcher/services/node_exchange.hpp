@@ -28,7 +28,7 @@ class NodeExchange {
   NodeExchange(const NodeExchange&) = delete;
   NodeExchange& operator=(const NodeExchange&) = delete;
 
-  // Number 0, 1, 2 ..., each once the one before is done.
+  // Number 0, 1, 2 ..., each once the one before is done: one that comes earlier is not begun.
   void begin(int number, std::string text, Done done);
 
  private:

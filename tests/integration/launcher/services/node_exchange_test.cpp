@@ -77,6 +77,17 @@ TEST_F(NodeExchangeTest, ANodeThatIsAloneNeedsNoStore) {
   EXPECT_THAT(heard_.at(0), ElementsAre("mine"));
 }
 
+// Its texts would go to the caller of the other, and under that one's number.
+TEST_F(NodeExchangeTest, AnExchangeThatGoesOnIsNotReplaced) {
+  add(0, 2, store_.endpoint());
+  add(1, 2, store_.endpoint());
+  begin(0, 0, "first");
+  nodes_.at(0)->begin(1, "second", [](const Texts&) { ADD_FAILURE() << "nothing has begun"; });
+  begin(1, 0, "other");
+  ASSERT_TRUE(until_heard(2));
+  EXPECT_THAT(heard_.at(0), ElementsAre("first", "other"));
+}
+
 TEST_F(NodeExchangeTest, AllHearAllInTheOrderOfTheirRanks) {
   for (const int node : {2, 0, 1}) {
     add(node, 3, store_.endpoint());
