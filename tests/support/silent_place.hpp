@@ -1,13 +1,15 @@
 // A place of the loopback interface where connections neither come to stand nor are refused, and
-// who is on the way to a place.
+// this process's own connections.
 #pragma once
 
+#include <dirent.h>
+#include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <sys/socket.h>
 
-#include <cstdio>
-#include <fstream>
-#include <string>
+#include <cstdlib>
+#include <functional>
+#include <memory>
 #include <vector>
 
 #include "base/file_descriptor.hpp"
@@ -15,17 +17,29 @@
 
 namespace drun::test {
 
-// How many sockets of this machine are in this state (TCP_ESTABLISHED) on their way to this place.
-inline int connections_to(const Endpoint& place, unsigned state) {
-  const bool six = place.host == "::1";
-  std::ifstream table(six ? "/proc/net/tcp6" : "/proc/net/tcp");
-  char remote[48];
-  std::snprintf(remote, sizeof remote, " %s:%04X %02X ",
-                six ? "00000000000000000000000001000000" : "0100007F", unsigned{place.port}, state);
+// How many of this process's TCP sockets are in this state (TCP_SYN_SENT) and as `wanted` says.
+inline int own_sockets(int state, const std::function<bool(int socket)>& wanted = {}) {
   int found = 0;
-  for (std::string line; std::getline(table, line);)
-    found += line.find(remote) != std::string::npos ? 1 : 0;
+  const std::unique_ptr<DIR, int (*)(DIR*)> descriptors(::opendir("/proc/self/fd"), ::closedir);
+  while (const dirent* entry = ::readdir(descriptors.get())) {
+    const int fd = std::atoi(entry->d_name);
+    tcp_info info{};
+    socklen_t size = sizeof info;
+    if (::getsockopt(fd, IPPROTO_TCP, TCP_INFO, &info, &size) == 0 && info.tcpi_state == state &&
+        (!wanted || wanted(fd)))
+      ++found;
+  }
   return found;
+}
+
+// Those that have come to stand.
+inline int connections_to(const Endpoint& place) {
+  return own_sockets(TCP_ESTABLISHED,
+                     [&](int socket) { return to_endpoint(peer_address_of(socket)) == place; });
+}
+inline int connections_at(const Endpoint& place) {
+  return own_sockets(TCP_ESTABLISHED,
+                     [&](int socket) { return to_endpoint(local_address_of(socket)) == place; });
 }
 
 // A socket that listens there and accepts nobody, and those that its full queue keeps waiting.
@@ -46,19 +60,19 @@ class SilentPlace {
       queue_.emplace_back(::socket(family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
       ::connect(queue_.back().get(), place.get(), place.length);
     }
-    own_ = connections_to(endpoint_, TCP_SYN_SENT);
+    waiting_ = own_sockets(TCP_SYN_SENT);
   }
 
-  [[nodiscard]] bool is_silent() const { return own_ > 0; }
+  [[nodiscard]] bool is_silent() const { return waiting_ > 0; }
   [[nodiscard]] const Endpoint& endpoint() const { return endpoint_; }
-  // Who else is on the way there.
-  [[nodiscard]] int callers() const { return connections_to(endpoint_, TCP_SYN_SENT) - own_; }
+  // How many sockets of this process have begun to connect since, there or elsewhere.
+  [[nodiscard]] int callers() const { return own_sockets(TCP_SYN_SENT) - waiting_; }
 
  private:
   FileDescriptor listener_;
   std::vector<FileDescriptor> queue_;
   Endpoint endpoint_;
-  int own_ = 0;
+  int waiting_ = 0;
 };
 
 }  // namespace drun::test
