@@ -99,7 +99,8 @@ void AgentStacks::add_frames(std::vector<WaitingRank> waiting,
                              std::function<void(const std::vector<WaitingRank>&)> done) {
   if (parts_.options.stacks_limit.count() == 0) return done(waiting);
   StackWish wish;
-  wish.limit = std::min(parts_.options.stacks_limit, StackWish::kLimit);
+  // As the look before the stop, for which other nodes may wait by then.
+  wish.limit = std::min(parts_.options.stacks_limit * 4 / 5, StackWish::kLimit);
   wish.keep = true;
   wish.longest = stacks::longest_answer(static_cast<std::size_t>(nodes_of_round()));
   desk_.take(wish, [this, waiting = std::move(waiting),

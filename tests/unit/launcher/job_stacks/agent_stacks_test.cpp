@@ -175,7 +175,8 @@ TEST_F(AgentStacksTest, RanksThatHangHearWhereTheyAre) {
   EXPECT_TRUE(found[1].for_ranks);
   ASSERT_TRUE(stacks_.before_stop().begin(true, {}, [] {}) == std::nullopt)
       << "the stop needs no second look";
-  EXPECT_THAT(requests_, SizeIs(1));
+  ASSERT_THAT(requests_, SizeIs(1));
+  EXPECT_EQ(requests_[0].all, options_.stacks_limit * 4 / 5);
   error_ = "no such process";
   add();
   ASSERT_TRUE(until([&] { return !found.empty(); }));
