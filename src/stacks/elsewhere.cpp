@@ -24,6 +24,9 @@ constexpr std::array<std::string_view, 15> kWaitNames{
     "cudaDeviceSy", "cudaEventSy", "cuStreamSy", "cuCtxSy",   "cuEventSy"};
 constexpr std::array<std::string_view, 6> kWaitFiles{"libnccl", "librccl", "libgloo",
                                                      "libmpi",  "libucp",  "distributed_c10d.py"};
+// Of them those in which the way differs from rank to rank.
+constexpr std::array<std::string_view, 5> kTransports{"libnccl", "librccl", "libgloo", "libmpi",
+                                                      "libucp"};
 // What they use to wait and to do what Python says.
 constexpr std::array<std::string_view, 6> kSystemFiles{"libc.so",  "libc-",      "libpthread",
                                                        "ld-linux", "libstdc++.", "libm.so"};
@@ -180,6 +183,56 @@ Split by_path(const std::vector<Class>& classes, std::size_t unknown) {
   return {};
 }
 
+// What another thread does for the collective that the first one waits for; but not what a library
+// below does meanwhile. Empty: it does nothing for one.
+Path helper_path(const std::vector<std::string>& frames) {
+  Path path;
+  bool helps = false;
+  for (auto frame = frames.rbegin(); frame != frames.rend(); ++frame) {
+    const Frame parts = parts_of(*frame);
+    const bool transport = begins_with_one(parts.file, kTransports);
+    helps |= transport || waits_for_ranks(*frame);
+    if (!transport || !parts.function.empty()) path.push_back(*frame);
+    if (transport) break;
+  }
+  return helps ? path : Path();
+}
+
+// Ranks whose first threads wait alike, by what their other threads do for it: gloo's collectives
+// run in threads, and the first ones wait for any in the same way.
+std::vector<Class> classes_of_helpers(const StackReport& report) {
+  std::map<Path, Class> helpers;
+  for (const StackGroup& group : report.groups) {
+    Path path = group.kind == Kind::Thread ? helper_path(group.frames) : Path();
+    if (path.empty()) continue;
+    Class& mine = helpers[path];
+    mine.path = std::move(path);
+    if (mine.group == nullptr) mine.group = &group;
+    mine.ranks.insert(mine.ranks.end(), group.ranks.begin(), group.ranks.end());
+  }
+  std::vector<Class> result;
+  for (auto& [path, each] : helpers) {
+    each.ranks = united(std::move(each.ranks));
+    each.count = count(each.ranks);
+    each.waits = true;
+    result.push_back(std::move(each));
+  }
+  return result;
+}
+
+// Those that do something by which few stand out, whatever else all do.
+Split by_helper(const std::vector<Class>& helpers, std::size_t all) {
+  Split split;
+  for (const Class& each : helpers) {
+    if (each.count == all) continue;
+    (kMany * (all - each.count) <= each.count ? split.many : split.few).push_back(&each);
+  }
+  const bool stands_out = split.many.size() == 1 && split.few.size() == 1 &&
+                          split.few.front()->count + split.many.front()->count == all &&
+                          count_common(split.few.front()->ranks, split.many.front()->ranks) == 0;
+  return stands_out ? split : Split();
+}
+
 // They are at work, where each is now and then somewhere else than the others.
 bool runs(const StackReport& report, const std::vector<const Class*>& crowd) {
   std::size_t running = 0;
@@ -304,6 +357,11 @@ std::optional<Elsewhere> find_elsewhere(const StackReport& report) {
   if (split.many.empty() || split.few.empty()) {
     split = by_path(classes, all - known);
     if (runs(report, split.many)) return std::nullopt;
+    if (split.few.empty() && classes.size() == 1 && classes.front().waits && known == all) {
+      const std::vector<Class> helpers = classes_of_helpers(report);
+      split = by_helper(helpers, all);
+      if (!split.few.empty()) return described(split, all);
+    }
   } else if (count_all(split.many) < kMany * (count_all(split.few) + all - known)) {
     return std::nullopt;
   }

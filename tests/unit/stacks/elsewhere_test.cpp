@@ -142,6 +142,46 @@ TEST(ElsewhereTest, TheWayThroughAnInterpreterSaysNothing) {
   EXPECT_EQ(found_in(report_of({{kAllReduce}, {otherwise}, {kAllReduce}})), "");
 }
 
+// gloo's run in threads: rank 2 has called another collective than the others, as the other frames
+// of their first threads would say if drun could read them.
+TEST(ElsewhereTest, WhoIsInAnotherCollectiveIsFoundByItsOtherThreads) {
+  const Frames rest = {"c10d::ProcessGroupGloo::AsyncWork::execute(...) (libtorch_cpu.so.1.13.0)",
+                       "c10d::ProcessGroupGloo::runLoop(int) (libtorch_cpu.so.1.13.0)",
+                       "libstdc++.so.6.0.30+0xd44a2"};
+  const auto in = [&](Frames frames) {
+    frames.insert(frames.begin(), {"__futex_abstimed_wait_common (libc.so.6)",
+                                   "pthread_cond_clockwait (libc.so.6)"});
+    frames.insert(frames.end(), rest.begin(), rest.end());
+    return frames;
+  };
+  const std::string receives =
+      "gloo::transport::tcp::UnboundBuffer::waitRecv(...) (libgloo.so.0.5.0)";
+  const Frames loop = {"epoll_wait (libc.so.6)",
+                       "gloo::transport::tcp::Loop::run() (libgloo.so.0.5.0)",
+                       "libstdc++.so.6.0.30+0xd44a2"};
+  const std::vector<Frames> own = {
+      in({receives, "libgloo.so.0.5.0+0x338f6", "libtorch_cpu.so.1.13.0+0x446ceb4"}),
+      in({receives, "libgloo.so.0.5.0+0x338f6", "libtorch_cpu.so.1.13.0+0x446ceb4"}),
+      in({receives, "gloo::broadcast(gloo::BroadcastOptions&) (libgloo.so.0.5.0)",
+          "libtorch_cpu.so.1.13.0+0x445e1b7", "libtorch_cpu.so.1.13.0+0x445e33d"}),
+      in({"gloo::transport::tcp::UnboundBuffer::waitSend(...) (libgloo.so.0.5.0)",
+          "libgloo.so.0.5.0+0x3374b", "libtorch_cpu.so.1.13.0+0x446ceb4"})};
+  std::vector<Sample> samples;
+  for (int rank = 0; rank < 4; ++rank) {
+    samples.push_back(worker(rank, kAllReduce));
+    samples.push_back(thread(rank, "python3", own[static_cast<std::size_t>(rank)]));
+    samples.push_back(thread(rank, "python3", loop));
+    samples.push_back(thread(rank, "python3", {"poll (libc.so.6)", "watch (train)"}));
+  }
+  EXPECT_EQ(found_in(fold({"node0", {0, 3}}, samples)),
+            "rank 2 is somewhere else than the other 3: in "
+            "gloo::transport::tcp::UnboundBuffer::waitRecv(...) (libgloo.so.0.5.0), called from "
+            "gloo::broadcast(gloo::BroadcastOptions&) (libgloo.so.0.5.0)");
+  for (Sample& sample : samples)
+    if (sample.rank == 2 && sample.frames == own[2]) sample.frames = own[3];
+  EXPECT_EQ(found_in(fold({"node0", {0, 3}}, samples)), "");
+}
+
 TEST(ElsewhereTest, RanksThatAreNotInTheReportMayBeAnywhere) {
   StackReport report = report_of({{kPolls}, {kWrites}, {kPolls}});
   EXPECT_NE(found_in(report), "");
