@@ -337,6 +337,14 @@ std::map<int, TellingFrame> telling_frames(const StackReport& report) {
       for (int rank = range.first; rank <= range.last; ++rank)
         frames.emplace(rank, frame);
   }
+  // The collective itself, if it runs in another thread and has a name.
+  for (const Class& helper : classes_of_helpers(report)) {
+    const std::string& name = helper.path.back();
+    if (!name.starts_with("gloo::") || name.starts_with("gloo::transport")) continue;
+    for (auto& [rank, frame] : frames)
+      if (frame.waits_for_ranks && count_common(helper.ranks, {{rank, rank}}) > 0)
+        frame.text = name;
+  }
   return frames;
 }
 

@@ -177,6 +177,9 @@ TEST(ElsewhereTest, WhoIsInAnotherCollectiveIsFoundByItsOtherThreads) {
             "rank 2 is somewhere else than the other 3: in "
             "gloo::transport::tcp::UnboundBuffer::waitRecv(...) (libgloo.so.0.5.0), called from "
             "gloo::broadcast(gloo::BroadcastOptions&) (libgloo.so.0.5.0)");
+  const auto frames = telling_frames(fold({"node0", {0, 3}}, samples));
+  EXPECT_EQ(frames.at(2).text, "gloo::broadcast(gloo::BroadcastOptions&) (libgloo.so.0.5.0)");
+  EXPECT_EQ(frames.at(3).text, kAllReduce[2]);
   for (Sample& sample : samples)
     if (sample.rank == 2 && sample.frames == own[2]) sample.frames = own[3];
   EXPECT_EQ(found_in(fold({"node0", {0, 3}}, samples)), "");
