@@ -68,9 +68,25 @@ std::size_t count_waiting(const rendezvous::FailureSummary& root) {
   return static_cast<std::size_t>(count);
 }
 
+// What the words of those that failed say: the same for each of thousands of nodes.
+struct Words {
+  Wait wait = Wait::None;
+  std::size_t waiting = 0;  // ranks that ran into a time-out
+  int failed = 0;
+};
+
+Words words_of(const rendezvous::FailureSummary& root) {
+  Words words;
+  words.wait = wait_of(root.last_words, root.tail);
+  if (words.wait == Wait::None) return words;
+  words.waiting = count_waiting(root);
+  words.failed = rendezvous::count_ranks(root);
+  return words;
+}
+
 // Of several nodes each knows by the failures of all how many ranks of the job still ran.
-StoppedRanks in_job(StoppedRanks stopped, const rendezvous::FailureSummary& root) {
-  const int running = stopped.job_ranks - rendezvous::count_ranks(root);
+StoppedRanks in_job(StoppedRanks stopped, const Words& words) {
+  const int running = stopped.job_ranks - words.failed;
   if (stopped.job_ranks == 0 || stopped.few || running > stopped.job_ranks / 2) return stopped;
   stopped.few = true;
   stopped.silent = stopped.quiet;
@@ -86,31 +102,23 @@ std::vector<int> stands_out(const StoppedRanks& stopped) {
 }
 
 // All other ranks of the job ran into a time-out.
-bool is_the_last(const StoppedRanks& stopped, const rendezvous::FailureSummary& root) {
+bool is_the_last(const StoppedRanks& stopped, const Words& words) {
   if (stopped.running.size() != 1 || !stopped.succeeded.empty()) return false;
-  const int failed = rendezvous::count_ranks(root);
-  if (stopped.job_ranks > 0 && failed != stopped.job_ranks - 1) return false;
-  return count_waiting(root) == static_cast<std::size_t>(failed);
+  if (stopped.job_ranks > 0 && words.failed != stopped.job_ranks - 1) return false;
+  return words.waiting == static_cast<std::size_t>(words.failed);
 }
 
-}  // namespace
-
-bool speaks_of_timeout(std::string_view last_words, const std::vector<std::string>& tail) {
-  return wait_of(last_words, tail) != Wait::None;
-}
-
-std::optional<Suspicion> suspect_hang(const rendezvous::FailureSummary& root,
-                                      const StoppedRanks& on_node) {
-  const Wait wait = wait_of(root.last_words, root.tail);
-  if (wait == Wait::None || on_node.expected) return std::nullopt;
-  const StoppedRanks stopped = in_job(on_node, root);
+std::optional<Suspicion> suspect(const rendezvous::FailureSummary& root, const Words& words,
+                                 const StoppedRanks& on_node) {
+  if (words.wait == Wait::None || on_node.expected) return std::nullopt;
+  const StoppedRanks stopped = in_job(on_node, words);
   Suspicion result;
   result.ranks = stands_out(stopped);
   // It may hang in what it does, and print.
-  const bool prints = result.ranks.empty() && is_the_last(stopped, root);
+  const bool prints = result.ranks.empty() && is_the_last(stopped, words);
   if (prints) result.ranks = stopped.running;
   if (result.ranks.empty()) return std::nullopt;
-  if (wait != Wait::ForPeers && count_waiting(root) <= result.ranks.size()) return std::nullopt;
+  if (words.wait != Wait::ForPeers && words.waiting <= result.ranks.size()) return std::nullopt;
 
   const bool one = result.ranks.size() == 1;
   const std::string they = one ? "it" : "they";
@@ -127,13 +135,25 @@ std::optional<Suspicion> suspect_hang(const rendezvous::FailureSummary& root,
   return result;
 }
 
+}  // namespace
+
+bool speaks_of_timeout(std::string_view last_words, const std::vector<std::string>& tail) {
+  return wait_of(last_words, tail) != Wait::None;
+}
+
+std::optional<Suspicion> suspect_hang(const rendezvous::FailureSummary& root,
+                                      const StoppedRanks& on_node) {
+  return suspect(root, words_of(root), on_node);
+}
+
 std::vector<Suspicion> suspect_hangs(const rendezvous::FailureSummary& root,
                                      const StoppedRanks& own,
                                      const std::vector<StoppedRanks>& others) {
   std::vector<Suspicion> all;
-  if (auto here = suspect_hang(root, own)) all.push_back(std::move(*here));
+  const Words words = words_of(root);
+  if (auto here = suspect(root, words, own)) all.push_back(std::move(*here));
   for (const StoppedRanks& node : others)
-    if (auto there = suspect_hang(root, node)) all.push_back(std::move(*there));
+    if (auto there = suspect(root, words, node)) all.push_back(std::move(*there));
   if (all.size() <= kMostSuspicions) return all;
   Suspicion folded;
   folded.ranks = ranks_of(all);
