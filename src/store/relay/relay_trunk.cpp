@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <exception>
 #include <system_error>
 #include <utility>
 
@@ -65,7 +66,7 @@ void RelayTrunk::touch() {
   if (is_closed_ || std::exchange(is_touched_, true)) return;
   asio::post(io_, [self = shared_from_this()] {
     self->is_touched_ = false;
-    if (!self->is_closed_) self->pump();
+    if (!self->is_closed_) self->safely(&RelayTrunk::pump);
   });
 }
 
@@ -156,6 +157,16 @@ void RelayTrunk::on_gone() {
 
 // ---- bytes ----
 
+// What a lack of memory breaks off must not leave clients that nobody serves.
+void RelayTrunk::safely(void (RelayTrunk::*act)()) {
+  try {
+    (this->*act)();
+  } catch (const std::exception& failed) {
+    say_("the connection to " + place() + " is lost: " + failed.what(), "lost");
+    lose_all();
+  }
+}
+
 void RelayTrunk::pump() {
   const auto self = shared_from_this();
   const unsigned number = number_;
@@ -218,7 +229,7 @@ void RelayTrunk::await_readable() {
                      [self = shared_from_this(), number = number_](std::error_code) {
                        if (self->is_closed_ || number != self->number_) return;
                        self->awaits_readable_ = false;
-                       self->read();
+                       self->safely(&RelayTrunk::read);
                      });
 }
 
@@ -228,7 +239,7 @@ void RelayTrunk::await_writable() {
                      [self = shared_from_this(), number = number_](std::error_code) {
                        if (self->is_closed_ || number != self->number_) return;
                        self->awaits_writable_ = false;
-                       self->pump();
+                       self->safely(&RelayTrunk::pump);
                      });
 }
 
