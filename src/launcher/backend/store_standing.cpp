@@ -73,7 +73,10 @@ LookoutTask StoreStanding::lookout(BackendState state, bool founding,
   if (up && (hosts || may_host))
     return succession->is_broken() ? LookoutTask::TellOfLoss : LookoutTask::TellPlace;
   if (founding) return LookoutTask::AskOften;
-  return succession->is_searching() ? LookoutTask::Ask : LookoutTask::None;
+  // Whoever may be left alone with workers says early that there is a job.
+  const bool lost =
+      options_.endpoints.empty() ? succession->is_searching() : succession->is_broken();
+  return lost ? LookoutTask::Ask : LookoutTask::None;
 }
 
 store::InquiryFsm::Options StoreStanding::inquiry(LookoutTask task) const {

@@ -20,6 +20,8 @@ constexpr Milliseconds kJoinTimeout{120'000};
 // Agents that wait in vain end, and others have forgotten what they knew: that is later.
 constexpr Milliseconds kBack{110'000};
 constexpr Milliseconds kSupervisorPause{500};
+// Of who was killed with most of the others: those who are left have missed the store by then.
+constexpr Milliseconds kNoticed{4'000};
 // The leases of those who know nothing of the loss are over by then, or they have begun to look.
 constexpr Milliseconds kReboot{9'000};
 constexpr int kEndCode = 130;  // of who is told to end the job
@@ -567,7 +569,7 @@ void SuccessionWorld::kill(int number, bool silently) {
   a.harmed = true;
   if (plan_.promise == Promise::Returns)
     start_again(stores_.machine(number),
-                (silently ? kReboot : kSupervisorPause) + Milliseconds(random_.in(0, 5'000)));
+                (silently ? kReboot : kNoticed) + Milliseconds(random_.in(0, 5'000)));
   if (silently) {
     stores_.power_off(number);
     a.workers.reset();
