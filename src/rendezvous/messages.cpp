@@ -135,10 +135,12 @@ std::string said_of_leaving(const State& state, const RankSlot& slot) {
 }
 
 std::string duplicate_text(const MemberDocument& asking, const MemberDocument& holding) {
-  const std::string holder = holding.host == asking.host ? "another agent of " : "";
+  const bool same = holding.host == asking.host;
+  const std::string holder = same ? "another agent of " : "";
   return asking.host.substr(0, kMaxName) + " asks for node rank " +
          std::to_string(asking.node_rank.value_or(0)) + ", which " + holder +
-         holding.host.substr(0, kMaxName) + " has";
+         holding.host.substr(0, kMaxName) + " has" +
+         (same ? "; one drun starts all workers of a host: start one on each" : "");
 }
 
 std::string foreign_job_text(const Config& config) {

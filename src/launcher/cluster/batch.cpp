@@ -14,18 +14,30 @@ struct System {
   std::string_view id;
   std::string_view choice;    // for --cluster
   std::string_view one_each;  // the command that starts a program on a host of the job
+  std::string_view element;   // of an array job; "": `id` says it
+  std::string_view no_element;
 };
 
-constexpr System kLsf{"LSF", "LSB_JOBID", "lsf", "blaunch -z \"HOST ...\""};
-constexpr System kPbs{"PBS", "PBS_JOBID", "pbs", "pbsdsh -- \"$(command -v drun)\" --cluster pbs"};
-constexpr System kSge{"SGE", "JOB_ID", "sge", "qrsh -inherit HOST"};
-constexpr System kCobalt{"Cobalt", "COBALT_JOBID", "cobalt", "ssh HOST"};
+constexpr System kLsf{"LSF", "LSB_JOBID", "lsf", "blaunch -z \"HOST ...\"", "LSB_JOBINDEX", "0"};
+constexpr System kPbs{"PBS", "PBS_JOBID", "pbs", "pbsdsh -- \"$(command -v drun)\" --cluster pbs",
+                      "",    ""};
+constexpr System kSge{"SGE", "JOB_ID", "sge", "qrsh -inherit HOST", "SGE_TASK_ID", "undefined"};
+constexpr System kCobalt{"Cobalt", "COBALT_JOBID", "cobalt", "ssh HOST", "", ""};
+
+// The elements of an array have one number, and are jobs of their own: "77[3]", as PBS has it.
+Value id_of(const Variables& variables, const System& system) {
+  Value id = variables.text(system.id);
+  const auto element = system.element.empty() ? std::nullopt : variables.find(system.element);
+  if (!id.problem.empty() || !element || *element == system.no_element) return id;
+  return value(id.text + "[" + *element + "]",
+               std::string(system.id) + ", " + std::string(system.element));
+}
 
 HostsOfJob job_of(const Variables& variables, const System& system, std::string from, Hosts hosts) {
   HostsOfJob job;
   job.hosts = std::move(hosts);
   job.from = std::move(from);
-  job.id = variables.text(system.id);
+  job.id = id_of(variables, system);
   job.port = port_of(std::string_view(job.id.text));
   return job;
 }
@@ -52,7 +64,9 @@ std::optional<HostsOfJob> pbs_job(const Variables& variables) {
 }
 
 std::optional<HostsOfJob> sge_job(const Variables& variables) {
-  if (!variables.has("PE_HOSTFILE")) return std::nullopt;
+  if (!variables.has("PE_HOSTFILE") &&
+      !(variables.has("JOB_ID") && variables.plain_number("NHOSTS").value_or(1) > 1))
+    return std::nullopt;
   return job_of(variables, kSge, "PE_HOSTFILE",
                 hosts_in_file(variables, "PE_HOSTFILE", first_words));
 }
@@ -84,17 +98,22 @@ std::optional<Allocation> allocation_in(const Variables& variables, const System
     allocation.rank = problem(variables.shown(job->from) + " does not list this host, " + own);
   } else {
     allocation.rank = value(std::to_string(mine - hosts.begin()), job->from);
+    allocation.one_rank_a_host = true;
   }
   // The others start nothing by themselves. On the first host drun may be the script's alone.
   const bool script = mine == hosts.begin() && !variables.around().named;
   const std::string start(system.one_each);
   const bool complete = start.find("drun") != std::string::npos;
+  // LSF's list in a variable is no file.
+  const bool file = job->from != "LSB_MCPU_HOSTS";
   if (hosts.size() > 1 && script)
     allocation.refusal =
         std::string(system.scheduler) + " gives the job " + std::to_string(hosts.size()) +
         " hosts (" + job->from +
         ") and runs its script on the first alone; start one drun on each: " + start +
-        (complete ? "" : " drun --cluster " + std::string(system.choice)) + " ...";
+        (complete ? "" : " drun --cluster " + std::string(system.choice)) + " ..." +
+        (file ? ", or all of them from here, over ssh: drun --hostfile \"$" + job->from + "\" ..."
+              : "");
   return allocation;
 }
 
@@ -104,8 +123,22 @@ std::optional<Allocation> lsf(const Variables& variables) {
   return allocation_in(variables, kLsf, lsf_job(variables));
 }
 
+// Torque's pbsdsh numbers what it starts by the lines of the list, of which a host may have
+// several.
 std::optional<Allocation> pbs(const Variables& variables) {
-  return allocation_in(variables, kPbs, pbs_job(variables));
+  const auto job = pbs_job(variables);
+  auto allocation = allocation_in(variables, kPbs, job);
+  const auto slot = variables.plain_number("PBS_VNODENUM");
+  if (!allocation || !job->hosts || !slot || *slot < 1) return allocation;
+  const auto& lines = *job->hosts;
+  const auto place = static_cast<std::size_t>(*slot);
+  if (place < lines.size() && lines[place] == lines[place - 1] &&
+      same_host(lines[place], variables.around().host_name))
+    allocation->refusal = "pbsdsh started several drun on this host (" +
+                          variables.shown("PBS_VNODENUM") +
+                          "), but one drun starts all workers of a host; pbsdsh -u starts one on "
+                          "each host";
+  return allocation;
 }
 
 // Every job of SGE has a JOB_ID; one of several hosts has a parallel environment.

@@ -40,6 +40,9 @@ struct Allocation {
   // descriptor and, in that task, this name of its host. `endpoint` says why it must be.
   std::optional<int> pmi_fd;
   std::string pmi_host;
+  // `rank` is the place of this host in a list: who asks for it as well is another drun of one
+  // host.
+  bool one_rank_a_host = false;
   std::string refusal;  // why drun must not run here at all; which command line to use instead
   // With `refusal`: what drun may do instead, in place of itself. `nodes` says on how many.
   std::optional<StartCommand> start;

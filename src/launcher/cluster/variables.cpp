@@ -72,7 +72,9 @@ std::uint16_t port_of(std::uint64_t job, std::uint64_t step) {
 
 std::uint16_t port_of(std::string_view id) {
   const auto digits = std::min(id.find_first_not_of("0123456789"), id.size());
-  const auto number = whole_number<std::uint64_t>(id.substr(0, digits));
+  // Elements of an array job that share a host must not share a port.
+  const bool element = id.substr(digits).starts_with('[');
+  const auto number = element ? std::nullopt : whole_number<std::uint64_t>(id.substr(0, digits));
   return port_of(number ? *number : fnv1a(id));
 }
 

@@ -44,7 +44,8 @@ using Hosts = Result<std::vector<std::string>>;
 // Where jobs of this number meet: 20000 + (job + 1000 * step) % 10000. It is below the ports that
 // Linux gives away by itself (from 32768) and above those of well-known services.
 [[nodiscard]] std::uint16_t port_of(std::uint64_t job, std::uint64_t step = 0);
-// The number that `id` begins with ("4711.server" of PBS), else a hash of it.
+// The number that `id` begins with ("4711.server" of PBS), else a hash of it; of an element of an
+// array ("4711[3].server"), too.
 [[nodiscard]] std::uint16_t port_of(std::string_view id);
 // Where the nodes meet, as `from` says; a problem if that has no host.
 [[nodiscard]] Value meet_at(const Variables& variables, const std::string& host, std::uint16_t port,

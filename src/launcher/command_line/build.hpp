@@ -30,7 +30,8 @@ struct Inferred {
   // Not empty: this process runs outside of what the scheduler starts. A command that starts drun
   // there, if its arguments are put behind.
   std::vector<std::string> instead;
-  std::string mark;  // as Options::instead_mark
+  std::string mark;              // as Options::instead_mark
+  bool one_rank_a_host = false;  // a drun that asks for the same rank is one of this host
 };
 [[nodiscard]] Inferred infer_place(cli::GivenFlags& flags, bool launch,
                                    const std::vector<std::string>& environment, const Host& host);

@@ -253,8 +253,10 @@ Inferred infer_place(cli::GivenFlags& flags, bool launch,
     require(*allocation, allocation->endpoint, "--rdzv-endpoint");
   }
   if (!said.rank && !said.endpoint) require(*allocation, allocation->rank, "--node-rank");
-  if (!said.rank && allocation->rank.problem.empty())
+  if (!said.rank && allocation->rank.problem.empty()) {
     inference.set("node-rank", allocation->rank, "this is node ");
+    result.one_rank_a_host = allocation->one_rank_a_host;
+  }
   if (!said.endpoint) inference.set("rdzv-endpoint", allocation->endpoint, "meeting at ");
   if (!said.id && !allocation->id.text.empty()) inference.set("rdzv-id", allocation->id, "job ");
   result.line = inference.line();

@@ -51,6 +51,8 @@ Parsed parse_options(const std::vector<std::string>& arguments,
     Options options = start                    ? build_start(input, std::move(*start))
                       : !place.instead.empty() ? build_instead(input, place, arguments)
                                                : build_options(input);
+    // Of two on one host the second would be node 1, and the one on the next host nobody's.
+    if (place.one_rank_a_host) options.node_rank_is_wish = false;
     options.inferred = place.line;
     options.notes.insert(options.notes.begin(), place.notes.begin(), place.notes.end());
     options.notes.insert(options.notes.begin(), unknown.begin(), unknown.end());

@@ -1,7 +1,9 @@
 // Environments as schedulers make them, and what is read from them.
 #include <map>
 #include <optional>
+#include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include <gmock/gmock.h>
@@ -680,12 +682,48 @@ TEST(PlaceTest, BatchSystemsListTheHosts) {
     const std::string refused = found(each.environment, {.host = "n1", .files = each.files});
     EXPECT_THAT(refused, AllOf(HasSubstr(" refuses: "), HasSubstr("2 hosts"),
                                HasSubstr("start one drun on each: "), HasSubstr("--cluster ")));
+    const bool in_file = std::string(each.meant).find("(LSB_MCPU_HOSTS)") == std::string::npos;
+    EXPECT_EQ(refused.find("over ssh: drun --hostfile \"$") != std::string::npos, in_file);
     const std::string name = refused.substr(refused.find("--cluster ") + 10);
     const Asked told{.which = name.substr(0, name.find(' ')), .host = "n1", .files = each.files};
     EXPECT_THAT(found(each.environment, told), HasSubstr(" | 0 ("));
     EXPECT_THAT(found(each.environment, {.host = "n3", .files = each.files}),
                 HasSubstr(" does not list this host, n3 |"));
   }
+}
+
+// All elements of an array have the number of the job, and may share a host.
+TEST(PlaceTest, ElementsOfAnArrayAreJobsOfTheirOwn) {
+  const auto job = [](const Environment& environment, const std::string& which) {
+    const auto allocation =
+        allocation_of(environment, {.which = which, .files = {{"/hosts", "n1 8 q U\nn2 8 q U\n"}}});
+    return allocation->endpoint.text + " " + text_of(allocation->id);
+  };
+  const Environment lsf{"LSB_JOBID=77", "LSB_MCPU_HOSTS=n1 2 n2 2"};
+  const Environment sge{"JOB_ID=55", "PE_HOSTFILE=/hosts"};
+  const auto pbs = [](const std::string& id) {
+    return Environment{"PBS_JOBID=" + id, "PBS_NODEFILE=/hosts"};
+  };
+  EXPECT_EQ(job(lsf, "lsf"), "n1:20077 77 (LSB_JOBID)");
+  EXPECT_EQ(job(lsf + Environment{"LSB_JOBINDEX=0"}, "lsf"), "n1:20077 77 (LSB_JOBID)");
+  EXPECT_EQ(job(sge + Environment{"SGE_TASK_ID=undefined"}, "sge"), "n1:20055 55 (JOB_ID)");
+  EXPECT_THAT(job(lsf + Environment{"LSB_JOBINDEX=3"}, "lsf"),
+              ::testing::EndsWith(" 77[3] (LSB_JOBID, LSB_JOBINDEX)"));
+  EXPECT_THAT(job(sge + Environment{"SGE_TASK_ID=1"}, "sge"),
+              ::testing::EndsWith(" 55[1] (JOB_ID, SGE_TASK_ID)"));
+  const auto port = [](const std::string& text) { return text.substr(0, text.find(' ')); };
+  for (const auto& [name, element] : {std::pair("lsf", lsf + Environment{"LSB_JOBINDEX="}),
+                                      {"sge", sge + Environment{"SGE_TASK_ID="}}}) {
+    std::set<std::string> ports{port(job(element, name))};
+    for (int i = 1; i <= 20; ++i) {
+      Environment each = element;
+      each.back() += std::to_string(i);
+      ports.insert(port(job(each, name)));
+    }
+    EXPECT_EQ(ports.size(), 21U) << name;
+  }
+  EXPECT_EQ(port(job(pbs("123.pbs"), "pbs")), "n1:20123");
+  EXPECT_NE(port(job(pbs("123[1].pbs"), "pbs")), port(job(pbs("123[2].pbs"), "pbs")));
 }
 
 TEST(PlaceTest, AListThatCannotBeReadIsNoJobOfOneNode) {
@@ -705,6 +743,9 @@ TEST(PlaceTest, AListThatCannotBeReadIsNoJobOfOneNode) {
   EXPECT_EQ(found(pbs, {.files = {{"/nodes", "n1\nn1\n"}}}), "PBS: one node");
   EXPECT_EQ(found({"LSB_JOBID=1", "LSB_MCPU_HOSTS=n1 16"}), "LSF: one node");
   EXPECT_EQ(found({"JOB_ID=1", "SGE_ROOT=/opt/sge"}), "nothing");
+  EXPECT_EQ(found({"JOB_ID=1", "SGE_ROOT=/opt/sge", "NHOSTS=1"}), "nothing");
+  EXPECT_EQ(allocation_of({"JOB_ID=1", "SGE_ROOT=/opt/sge", "NHOSTS=2"})->nodes.problem,
+            "PE_HOSTFILE (not set): expected a file with the job's hosts");
   EXPECT_EQ(found({"PBS_JOBID=1"}), "nothing");
 }
 

@@ -123,6 +123,23 @@ TEST(ClusterOptionsTest, NodesBeyondTheMostAreSpares) {
   EXPECT_EQ(meaning("--nnodes 2", with(third)), "c10d n1:24711 4711.0 rank any if free 2:2");
 }
 
+// pbsdsh, once for each slot: the second drun of a host must not be its node 1.
+TEST(ClusterOptionsTest, ThePlaceInABatchSystemsListIsNoWish) {
+  const Environment job{"PBS_JOBID=123.pbs", "PBS_NODEFILE=/nodes"};
+  EXPECT_EQ(meaning("--cluster pbs", job), "c10d node7:20123 123.pbs rank 0 2:2");
+  EXPECT_EQ(meaning("--cluster pbs --nnodes 1:2", job), "c10d node7:20123 123.pbs rank 0 1:2");
+  EXPECT_EQ(meaning("--cluster pbs --rank-order topology --topology-file /topology", job),
+            "c10d node7:20123 123.pbs rank any 2:2");
+  // Torque says which slot it is.
+  EXPECT_EQ(meaning("--cluster pbs", with({"PBS_VNODENUM=0"}, job)),
+            "c10d node7:20123 123.pbs rank 0 2:2");
+  EXPECT_EQ(
+      meaning("--cluster pbs", with({"PBS_VNODENUM=1"}, job)),
+      "drun: error: pbsdsh started several drun on this host (PBS_VNODENUM='1'), but one drun "
+      "starts all workers of a host; pbsdsh -u starts one on each host; --nnodes 1 is a job of "
+      "this one alone\n");
+}
+
 TEST(ClusterOptionsTest, OneNodeOfASchedulerIsAJobOfItsOwn) {
   const Environment one{"SLURM_STEP_NUM_NODES=1", "SLURM_STEP_NODELIST=n2",
                         "SLURM_STEP_NUM_TASKS=1", "SLURM_STEP_TASKS_PER_NODE=1", "SLURM_NODEID=0"};
@@ -304,7 +321,7 @@ TEST(ClusterOptionsTest, TheEndOfTheJobIsKnownFromDrunOrSlurm) {
 
 TEST(ClusterOptionsTest, FilesAreRead) {
   const Environment pbs{"PBS_ENVIRONMENT=PBS_BATCH", "PBS_JOBID=17.x", "PBS_NODEFILE=/nodes"};
-  EXPECT_EQ(meaning("--cluster pbs", pbs), "c10d node7:20017 17.x rank 0 if free 2:2");
+  EXPECT_EQ(meaning("--cluster pbs", pbs), "c10d node7:20017 17.x rank 0 2:2");
   EXPECT_THAT(meaning("", pbs), AllOf(HasSubstr("PBS gives the job 2 hosts (PBS_NODEFILE)"),
                                       HasSubstr("--cluster pbs ...")));
   EXPECT_THAT(
