@@ -53,20 +53,20 @@ def check_scripts(slurm, _):
     many = "#!/bin/sh\n#SBATCH --nodes=4 --ntasks-per-node=2 --cpus-per-task=3\n"
     hello = "drun examples/shell/hello.sh"
     scripts = {
-        "a batch script": (f"{HEAD}{DRUN}\n", "srun --nodes=4 --ntasks=4 --ntasks-per-node=1 --export=ALL drun ..."),
-        "a batch script of many tasks": (f"{many}{hello}\n", "--ntasks-per-node=1 --cpus-per-task=6 --export=ALL drun ..."),
-        "the script of a heterogeneous job": (f"{HETERO}{DRUN}\n", "srun --het-group=0-1 --ntasks-per-node=1 --export=ALL drun ..."),
+        "a batch script": (f"{HEAD}{DRUN}\n", "srun --nodes=4 --ntasks=4 --ntasks-per-node=1 --export=ALL --disable-status drun ..."),
+        "a batch script of many tasks": (f"{many}{hello}\n", "--ntasks-per-node=1 --cpus-per-task=6 --export=ALL --disable-status drun ..."),
+        "the script of a heterogeneous job": (f"{HETERO}{DRUN}\n", "srun --het-group=0-1 --ntasks-per-node=1 --export=ALL --disable-status drun ..."),
         "a script without the environment": (f"{HEAD}#SBATCH --export=NONE\nexport PATH='{slurm.path}'\nexport PET_NPROC_PER_NODE=2\n"
                                              f"{hello}\n", "srun --nodes=4"),
         "a job of all CPUs and no number of tasks": (f"#!/bin/sh\n#SBATCH --nodes=4 --exclusive\n{DRUN}\n",
-                                                     "srun --nodes=4 --ntasks=4 --ntasks-per-node=1 --export=ALL drun ..."),
+                                                     "srun --nodes=4 --ntasks=4 --ntasks-per-node=1 --export=ALL --disable-status drun ..."),
         "a job of a task for each GPU": (f"#!/bin/sh\n#SBATCH --nodes=4 --gpus-per-node=2 --ntasks-per-gpu=1\n{hello}\n",
                                          "env -u SLURM_NTASKS_PER_GPU srun --nodes=4 "),
         "a job of a GPU for each task": (f"#!/bin/sh\n#SBATCH --nodes=4 --ntasks-per-node=2 --gpus-per-task=1\n"
                                          f"drun --max-restarts 0 sh -c '[ $SLURM_GPUS_ON_NODE = 2 ] && exec {hello[5:]}'\n",
                                          "env -u SLURM_GPUS_PER_TASK srun --nodes=4 "),
         "a script that was submitted in a step": (f"{HEAD}export SLURM_STEP_ID=0 SLURM_STEP_NODELIST=n1 SLURM_STEP_NUM_NODES=1\n{DRUN}\n",
-                                                  "srun --nodes=4 --ntasks=4 --ntasks-per-node=1 --export=ALL drun ..."),
+                                                  "srun --nodes=4 --ntasks=4 --ntasks-per-node=1 --export=ALL --disable-status drun ..."),
         "an elastic job": (f"{HEAD}drun --nnodes 2:4 --rdzv-conf last_call_timeout=60 {DRUN[5:]}\n", "--no-kill --kill-on-bad-exit=0 drun ..."),
     }
     for what, job in [(what, slurm.submit(script)) for what, (script, _) in scripts.items()]:

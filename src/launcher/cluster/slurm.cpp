@@ -27,9 +27,10 @@ std::optional<std::string> job_id(const Variables& variables) {
 }
 
 // For drun, which is to run there as here: what sbatch was told of the environment was said of this
-// script. Who goes on without a node does not want the step to be ended with it.
+// script. One Ctrl-C stops a job of drun's; srun itself would show its tasks, and wait for another.
+// Who goes on without a node does not want the step to be ended with it.
 StartCommand by_drun(StartCommand start) {
-  start.words.emplace_back("--export=ALL");
+  start.words.insert(start.words.end(), {"--export=ALL", "--disable-status"});
   start.elastic_words = {"--no-kill", "--kill-on-bad-exit=0"};
   return start;
 }
@@ -66,6 +67,10 @@ std::string all_groups(const Components& parts) {
 
 // What the user of a step on so many nodes should know.
 std::string what_is_missing(const Variables& variables, std::size_t hosts) {
+  // Without an allocation around it srun asks for the components itself, and starts all of them.
+  if (!variables.has("SLURM_JOB_NODELIST_HET_GROUP_0") &&
+      !variables.has("SLURM_JOB_NODELIST_HET_GROUP_1"))
+    return "";
   const Components parts = components_of(variables);
   if (!parts.problem.empty())
     return "whether this step has all nodes of its heterogeneous job cannot be told: " +
@@ -124,17 +129,22 @@ std::string why_uneven(const Variables& variables, const std::vector<TaskRun>& r
 Allocation outside_of_steps(const Variables& variables) {
   Allocation allocation;
   allocation.scheduler = "Slurm";
-  const char* const name =
-      variables.has("SLURM_JOB_NUM_NODES") ? "SLURM_JOB_NUM_NODES" : "SLURM_NNODES";
-  allocation.nodes = variables.number(name, 1);
-  if (!allocation.nodes.problem.empty()) {
-    allocation.nodes.problem =
-        "a job of Slurm whose size cannot be told: " + allocation.nodes.problem;
-    return allocation;
-  }
+  // First: salloc names the nodes of each component alone.
   const Components parts = components_of(variables);
   if (!parts.problem.empty() || !parts.nodes.empty()) {
     outside_of_components(parts, variables, allocation);
+    return allocation;
+  }
+  const char* const name = variables.has("SLURM_NNODES") && !variables.has("SLURM_JOB_NUM_NODES")
+                               ? "SLURM_NNODES"
+                               : "SLURM_JOB_NUM_NODES";
+  allocation.nodes = variables.number(name, 1);
+  if (!variables.has(name) && !variables.has("SLURM_STEP_ID"))
+    allocation.nodes.problem =
+        "neither SLURM_STEP_ID, of a step, nor SLURM_JOB_NUM_NODES, of a script, is set";
+  if (!allocation.nodes.problem.empty()) {
+    allocation.nodes.problem =
+        "a job of Slurm whose size cannot be told: " + allocation.nodes.problem;
     return allocation;
   }
   const auto tasks = asked_tasks(variables);
@@ -172,6 +182,25 @@ std::string nearest_step(const SchedulerInput& around) {
     return end == std::string::npos ? "" : title->substr(kTitle.size(), end - kTitle.size());
   }
   return "";
+}
+
+// `srun --pty bash` runs a shell for each task, and gives the terminal to the first alone: what is
+// typed there is started once. A script, which runs in all of them, is not meant.
+bool typed_in_a_task(const Variables& variables) {
+  const auto& read = variables.around().read_file;
+  if (!variables.has("SLURM_PTY_PORT") || !read) return false;
+  const auto stat = read("/proc/self/stat");
+  if (!stat) return false;
+  std::string_view fields = stat_from_state(*stat);
+  (void)take_until(fields, ' ');
+  const auto title = read("/proc/" + std::string(take_until(fields, ' ')) + "/cmdline");
+  std::string_view words = title ? std::string_view(*title) : std::string_view();
+  const std::string_view program = take_until(words, '\0');
+  if (!program.ends_with("sh")) return false;
+  while (!words.empty())
+    if (const auto word = take_until(words, '\0'); !word.starts_with('-') || word == "-c")
+      return false;
+  return true;
 }
 
 // sbatch and salloc hand on what they find: in a script that was submitted in a step there are the
@@ -216,6 +245,11 @@ std::string several_tasks(const Variables& variables, const std::string& nodes,
     name = "SLURM_LOCALID";
   }
   if (most_tasks(runs) < 2) return "";
+  // One long line is enough.
+  if (variables.plain_number("SLURM_PROCID").value_or(0) > 0)
+    return "srun started several tasks on a node, and one drun starts all workers of a node: task "
+           "0 "
+           "says what to type";
   const std::string refusal = "srun started several tasks on a node (" + variables.shown(name) +
                               " on " + nodes + (count == 1 ? " node" : " nodes") +
                               "), but one drun starts all workers of a node; start one on each: ";
@@ -224,7 +258,8 @@ std::string several_tasks(const Variables& variables, const std::string& nodes,
   const std::string line = line_of(one_each(variables, nodes, runs));
   if (!is_uneven(runs)) return refusal + line;
   return refusal + line +
-         ", or, with as many workers as tasks, without srun: " + line_with_slots(hosts, runs);
+         ", or, in a job of sbatch or salloc, with as many workers as tasks and without srun: " +
+         line_with_slots(hosts, runs);
 }
 
 }  // namespace
@@ -268,6 +303,12 @@ std::optional<Allocation> slurm(const Variables& variables) {
   allocation.endpoint = meeting_place(variables, hosts.front(), *step);
   allocation.id = step_id(variables, *step);
   allocation.note = what_is_missing(variables, hosts.size());
+  if (nodes != "1" && typed_in_a_task(variables))
+    allocation.note = "this is the shell of one of the step's " + nodes +
+                      " tasks (SLURM_PTY_PORT), and drun waits for one that nobody starts in the "
+                      "others; type srun --overlap --nodes=" +
+                      nodes + " --ntasks=" + nodes +
+                      " drun ..., or begin with salloc instead of srun --pty";
   return allocation;
 }
 

@@ -221,6 +221,14 @@ Inferred infer_place(cli::GivenFlags& flags, bool launch,
     result.mark = start_mark(environment);
     return result;
   }
+  if (allocation->start && !again) {
+    const cli::Setting& groups = *flags.find("replica-groups");
+    throw cli::UsageError(groups.shown + ": started by no srun, on one of the job's " +
+                          allocation->nodes.text + " nodes (" + allocation->nodes.from +
+                          "); this starts the groups on all of them: drun --launcher srun "
+                          "--replica-groups " +
+                          groups.value + " ...");
+  }
   if (!allocation->refusal.empty())
     throw cli::UsageError(allocation->refusal +
                           (again && allocation->start

@@ -168,6 +168,17 @@ TEST(PlaceTest, TheScriptOfAHeterogeneousJobIsRefused) {
       "on each");
 }
 
+// Nothing else tells of its nodes.
+TEST(PlaceTest, SallocNamesTheComponentsAlone) {
+  EXPECT_EQ(found({"SLURM_JOB_ID=44", "SLURM_HET_SIZE=2", "SLURM_JOB_NODELIST_HET_GROUP_0=n1",
+                   "SLURM_JOB_NODELIST_HET_GROUP_1=n[2-3]", "SLURM_NNODES_HET_GROUP_0=1",
+                   "SLURM_NNODES_HET_GROUP_1=2", "SLURM_TASKS_PER_NODE_HET_GROUP_0=1",
+                   "SLURM_TASKS_PER_NODE_HET_GROUP_1=1(x2)"}),
+            "Slurm refuses: drun was started by no srun, on one of the 3 nodes of a heterogeneous "
+            "job (SLURM_HET_SIZE=2); srun --het-group=0-1 --ntasks-per-node=1 drun ... starts one "
+            "on each");
+}
+
 // srun gives each component its own tasks, whatever --ntasks-per-node says.
 TEST(PlaceTest, ComponentsWithSeveralTasksAreStartedOneByOne) {
   const Environment het{"SLURM_JOB_ID=1",
@@ -197,7 +208,9 @@ TEST(PlaceTest, ComponentsWithSeveralTasksAreStartedOneByOne) {
   EXPECT_THAT(as_many->words, testing::Contains("--het-group=0-2"));
   // In a step of such a job, too.
   EXPECT_THAT(
-      found(Environment{"SLURM_STEP_NUM_TASKS=3", "SLURM_STEP_TASKS_PER_NODE=1,2"} + (het + kStep)),
+      found(
+          Environment{"SLURM_STEP_NUM_TASKS=3", "SLURM_STEP_TASKS_PER_NODE=1,2", "SLURM_PROCID=0"} +
+          (het + kStep)),
       ::testing::EndsWith("one drun starts all workers of a node; start one on each: " + line));
 }
 
@@ -219,7 +232,11 @@ TEST(PlaceTest, AHeterogeneousJobThatCannotBeReadIsNoJobOfOneComponent) {
     EXPECT_EQ(found(Environment{"SLURM_HET_SIZE=" + size} + het), "Slurm: one node") << size;
   // A step is a job of its own, which may be what is wanted.
   EXPECT_EQ(found(kStep + Environment{"SLURM_HET_SIZE=2"}), kStepFound);
-  EXPECT_EQ(allocation_of(kStep + Environment{"SLURM_HET_SIZE=2"})->note,
+  // `srun -N1 drun : -N2 drun` at a prompt makes the job and its step, with all nodes.
+  EXPECT_EQ(allocation_of(kStep + Environment{"SLURM_HET_SIZE=2"})->note, "");
+  EXPECT_EQ(allocation_of(kStep +
+                          Environment{"SLURM_HET_SIZE=2", "SLURM_JOB_NODELIST_HET_GROUP_1=n[1-2]"})
+                ->note,
             "whether this step has all nodes of its heterogeneous job cannot be told: "
             "SLURM_JOB_NODELIST_HET_GROUP_0 (not set): expected a list of hosts");
 }
@@ -256,6 +273,29 @@ TEST(PlaceTest, VariablesOfAStepAroundTheJobAreNotItsOwn) {
                             "slurmstepd: [4711.0+1]", "slurmstepd: [a.batch]", "sshd: me", ""})
     EXPECT_EQ(under(title, kStep), kStepFound) << title;
   EXPECT_EQ(under("slurmstepd: [4711.0]", Environment{"SLURM_HET_SIZE="} + kStep), kStepFound);
+}
+
+// `srun -N2 --pty bash`, and drun in it.
+TEST(PlaceTest, TheShellOfOneTaskIsNoPlaceForAll) {
+  const auto note = [](const std::string& parent, const Environment& environment) {
+    return allocation_of(environment, {.files = {{"/proc/self/stat", "77 (drun) S 76 77 77"},
+                                                 {"/proc/76/cmdline", parent}}})
+        ->note;
+  };
+  const Environment pty = kStep + Environment{"SLURM_PTY_PORT=39757"};
+  for (const std::string& shell : {std::string("bash\0", 5), std::string("-bash\0", 6),
+                                   std::string("/bin/zsh\0-i\0--norc\0", 19)})
+    EXPECT_EQ(note(shell, pty),
+              "this is the shell of one of the step's 2 tasks (SLURM_PTY_PORT), and drun waits for "
+              "one that nobody starts in the others; type srun --overlap --nodes=2 --ntasks=2 drun "
+              "..., or begin with salloc instead of srun --pty");
+  // A script is run by all tasks; `srun --pty drun` is one.
+  for (const std::string& parent :
+       {std::string("bash\0job.sh\0", 12), std::string("sh\0-c\0drun x\0", 13),
+        std::string("slurmstepd: [4711.0]\0", 21), std::string("python3\0", 8), std::string()})
+    EXPECT_EQ(note(parent, pty), "") << parent;
+  EXPECT_EQ(note(std::string("bash\0", 5), kStep), "");
+  EXPECT_EQ(allocation_of(pty)->note, "");
 }
 
 TEST(PlaceTest, OutsideOfStepsSlurmRefuses) {
@@ -350,7 +390,11 @@ TEST(PlaceTest, UnevenTasksOfAJobAreNamedNodeByNode) {
 }
 
 TEST(PlaceTest, SeveralTasksOnANodeAreRefused) {
-  const Environment eight{"SLURM_STEP_NUM_TASKS=16", "SLURM_STEP_TASKS_PER_NODE=8(x2)"};
+  const Environment eight{"SLURM_STEP_NUM_TASKS=16", "SLURM_STEP_TASKS_PER_NODE=8(x2)",
+                          "SLURM_PROCID=0"};
+  EXPECT_EQ(found(eight + kStep - "SLURM_PROCID" + Environment{"SLURM_PROCID=1"}),
+            "Slurm refuses: srun started several tasks on a node, and one drun starts all workers "
+            "of a node: task 0 says what to type");
   const std::string command =
       "but one drun starts all workers of a node; start one on each: srun --nodes=2 --ntasks=2 "
       "--ntasks-per-node=1 ";
@@ -362,24 +406,27 @@ TEST(PlaceTest, SeveralTasksOnANodeAreRefused) {
             "Slurm refuses: srun started several tasks on a node (SLURM_STEP_NUM_TASKS='16' on 2 "
             "nodes), " +
                 command + "--cpus-per-task=32 drun --nproc-per-node 8 ...");
-  EXPECT_EQ(found(Environment{"SLURM_STEP_TASKS_PER_NODE=2,1"} + (kStep - "SLURM_STEP_NUM_TASKS")),
-            "Slurm refuses: srun started several tasks on a node (SLURM_STEP_TASKS_PER_NODE='2,1' "
-            "on 2 nodes), " +
-                command +
-                "drun --nproc-per-node N ..., or, with as many workers as tasks, without srun: "
-                "drun --launcher srun -H n2:2,n3:1 ...");
-  EXPECT_THAT(found(Environment{"SLURM_LOCALID=3"} +
+  EXPECT_EQ(
+      found(Environment{"SLURM_STEP_TASKS_PER_NODE=2,1", "SLURM_PROCID=0"} +
+            (kStep - "SLURM_STEP_NUM_TASKS")),
+      "Slurm refuses: srun started several tasks on a node (SLURM_STEP_TASKS_PER_NODE='2,1' "
+      "on 2 nodes), " +
+          command +
+          "drun --nproc-per-node N ..., or, in a job of sbatch or salloc, with as many workers as "
+          "tasks and without srun: drun --launcher srun -H n2:2,n3:1 ...");
+  EXPECT_THAT(found(Environment{"SLURM_LOCALID=3", "SLURM_PROCID=0"} +
                     ((kStep - "SLURM_STEP_NUM_TASKS") - "SLURM_STEP_TASKS_PER_NODE")),
               HasSubstr("several tasks on a node (SLURM_LOCALID='3' on 2 nodes)"));
   // On one node, too: each would be a job of its own.
-  EXPECT_THAT(found(Environment{"SLURM_STEP_NUM_NODES=1", "SLURM_STEP_NODELIST=n3",
-                                "SLURM_STEP_NUM_TASKS=4", "SLURM_STEP_TASKS_PER_NODE=4"} +
-                    kStep),
-              AllOf(StartsWith("Slurm refuses: "), HasSubstr("='4' on 1 node)"),
-                    HasSubstr("srun --nodes=1 --ntasks=1 ")));
+  EXPECT_THAT(
+      found(Environment{"SLURM_STEP_NUM_NODES=1", "SLURM_STEP_NODELIST=n3",
+                        "SLURM_STEP_NUM_TASKS=4", "SLURM_STEP_TASKS_PER_NODE=4", "SLURM_PROCID=0"} +
+            kStep),
+      AllOf(StartsWith("Slurm refuses: "), HasSubstr("='4' on 1 node)"),
+            HasSubstr("srun --nodes=1 --ntasks=1 ")));
   // Also where the step does not say which node that is.
   EXPECT_THAT(found((Environment{"SLURM_STEP_NUM_NODES=1", "SLURM_STEP_NUM_TASKS=4",
-                                 "SLURM_STEP_TASKS_PER_NODE=4"} +
+                                 "SLURM_STEP_TASKS_PER_NODE=4", "SLURM_PROCID=0"} +
                      kStep) -
                     "SLURM_STEP_NODELIST"),
               HasSubstr("='4' on 1 node)"));
@@ -412,7 +459,8 @@ TEST(PlaceTest, WhatSlurmDoesNotSayIsNamed) {
   EXPECT_EQ(nodes(Environment{"SLURM_STEP_ID=batch"} + kStep),
             "SLURM_STEP_ID='batch': expected a whole number");
   EXPECT_EQ(nodes({"SLURM_JOB_ID=1"}),
-            "a job of Slurm whose size cannot be told: SLURM_NNODES is not set");
+            "a job of Slurm whose size cannot be told: neither SLURM_STEP_ID, of a step, nor "
+            "SLURM_JOB_NUM_NODES, of a script, is set");
   EXPECT_EQ(allocation_of(kStep - "SLURM_NODEID")->rank.problem, "SLURM_NODEID is not set");
   EXPECT_EQ(allocation_of(Environment{"SLURM_NODEID=2"} + kStep)->rank.problem,
             "SLURM_NODEID='2': there are 2 nodes (SLURM_STEP_NUM_NODES)");

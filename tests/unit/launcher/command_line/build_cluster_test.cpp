@@ -214,7 +214,8 @@ TEST(ClusterOptionsTest, WhatCannotBeReadIsAnErrorAndNoJobOfOneNode) {
 }
 
 TEST(ClusterOptionsTest, SeveralTasksAndBatchScriptsAreToldTheCommandLine) {
-  EXPECT_EQ(meaning("", with({"SLURM_STEP_NUM_TASKS=8", "SLURM_STEP_TASKS_PER_NODE=4(x2)"})),
+  EXPECT_EQ(meaning("", with({"SLURM_STEP_NUM_TASKS=8", "SLURM_STEP_TASKS_PER_NODE=4(x2)",
+                              "SLURM_PROCID=0"})),
             "drun: error: srun started several tasks on a node (SLURM_STEP_NUM_TASKS='8' on 2 "
             "nodes), but one drun starts all workers of a node; start one on each: srun --nodes=2 "
             "--ntasks=2 --ntasks-per-node=1 --cpus-per-task=4 drun --nproc-per-node 4 ...; "
@@ -237,21 +238,26 @@ std::string instead(const std::string& line, const Environment& more = {}) {
 
 TEST(ClusterOptionsTest, OutsideOfStepsDrunStartsItselfOnEachNode) {
   const std::string srun = "srun --nodes=4 --ntasks=4 --ntasks-per-node=1 ";
-  const std::string rest = "--export=ALL /opt/drun ";
+  const std::string rest = "--export=ALL --disable-status /opt/drun ";
   EXPECT_EQ(instead(""), srun + rest + "./program a b");
   EXPECT_EQ(instead("--nnodes 4 --max-restarts 2"),
             srun + rest + "--nnodes 4 --max-restarts 2 ./program a b");
   // A job that goes on without a node, or has spares.
   for (const std::string nodes : {"2:4", "3", "4:8"})
-    EXPECT_EQ(instead("--nnodes " + nodes), srun +
-                                                "--export=ALL --no-kill --kill-on-bad-exit=0 "
-                                                "/opt/drun --nnodes " +
-                                                nodes + " ./program a b");
+    EXPECT_EQ(instead("--nnodes " + nodes),
+              srun +
+                  "--export=ALL --disable-status --no-kill --kill-on-bad-exit=0 "
+                  "/opt/drun --nnodes " +
+                  nodes + " ./program a b");
   const Environment eight{"SLURM_TASKS_PER_NODE=8(x4)", "SLURM_NTASKS=32", "SLURM_CPUS_PER_TASK=2"};
   EXPECT_EQ(instead("", eight),
             srun + "--cpus-per-task=16 " + rest + "--nproc-per-node 8 ./program a b");
   EXPECT_EQ(instead("--nproc-per-node 4", eight),
             srun + "--cpus-per-task=16 " + rest + "--nproc-per-node 4 ./program a b");
+  EXPECT_EQ(instead("--replica-groups 2"),
+            "drun: error: --replica-groups: started by no srun, on one of the job's 4 nodes "
+            "(SLURM_JOB_NUM_NODES); this starts the groups on all of them: drun --launcher srun "
+            "--replica-groups 2 ...\n");
   EXPECT_EQ(instead("--nnodes 1"), "");
   EXPECT_EQ(instead("--cluster none"), "");
   EXPECT_EQ(instead("--nnodes 4 --rdzv-endpoint h:1"), "");
@@ -277,9 +283,10 @@ TEST(ClusterOptionsTest, UnevenTasksLeaveTheNumberOfWorkersToTheUser) {
             "job of this one alone\n");
   // No number of CPUs for a task is right on all nodes: each has all.
   for (const std::string workers : {"--nproc-per-node 4", "--gpu-ids 0,1"})
-    EXPECT_EQ(instead(workers, uneven),
-              "srun --nodes=4 --ntasks=4 --ntasks-per-node=1 --export=ALL /opt/drun " + workers +
-                  " ./program a b");
+    EXPECT_EQ(
+        instead(workers, uneven),
+        "srun --nodes=4 --ntasks=4 --ntasks-per-node=1 --export=ALL --disable-status /opt/drun " +
+            workers + " ./program a b");
 }
 
 TEST(ClusterOptionsTest, WhatNoStepCouldDoIsRefusedBeforeOneIsStarted) {
