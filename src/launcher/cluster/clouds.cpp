@@ -89,10 +89,12 @@ void count_azure_nodes(const Variables& variables, Allocation& allocation) {
   const int nodes = variables.plain_number(size).value_or(0);
   const int processes = variables.plain_number("WORLD_SIZE").value_or(nodes);
   if (nodes > 0 && (processes > nodes || variables.plain_number("LOCAL_RANK").value_or(0) > 0))
-    allocation.refusal = "Azure ML starts several processes on a node (" +
-                         variables.shown("WORLD_SIZE") + " on " + variables.shown(size) +
-                         "), but one drun starts all workers of a node: set "
-                         "process_count_per_instance to 1";
+    allocation.refusal =
+        "Azure ML starts several processes on a node (" +
+        (processes > nodes ? variables.shown("WORLD_SIZE") + " on " + variables.shown(size)
+                           : variables.shown("LOCAL_RANK")) +
+        "), but one drun starts all workers of a node: set "
+        "process_count_per_instance to 1";
 }
 
 }  // namespace
@@ -132,8 +134,8 @@ std::optional<Allocation> azure_ml(const Variables& variables) {
   for (const char* name : {"MASTER_ADDR", "AZ_BATCH_MASTER_NODE"}) {
     const auto host = variables.find(name);
     if (!host) continue;
-    allocation.endpoint = meet_at(variables, host->substr(0, host->find(':')),
-                                  port_of(std::string_view(run ? *run : *host)), name);
+    allocation.endpoint =
+        meet_at(variables, host_of(*host), port_of(std::string_view(run ? *run : *host)), name);
     break;
   }
   if (allocation.endpoint.text.empty())

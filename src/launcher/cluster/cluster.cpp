@@ -14,7 +14,7 @@ struct Scheduler {
 
 // The innermost first, who started this very process: mpirun starts its daemons as a step of Slurm,
 // whose variables tell of them; Flux runs inside of a step; batch systems are around all these.
-constexpr std::array<Scheduler, 20> kSchedulers{{
+constexpr std::array<Scheduler, 22> kSchedulers{{
     {"openmpi", open_mpi},
     {"hydra", hydra},
     {"mvapich", mvapich},
@@ -29,12 +29,14 @@ constexpr std::array<Scheduler, 20> kSchedulers{{
     {"vertex", vertex},
     {"lepton", lepton},
     {"kubernetes", pytorch_job},
+    {"kubernetes", jax_job},
     {"kubernetes", indexed_job},
     {"operator", ranked_pods},
     {"lsf", lsf},
     {"pbs", pbs},
     {"sge", sge},
     {"cobalt", cobalt},
+    {"flux", flux_script},
 }};
 
 }  // namespace

@@ -32,4 +32,16 @@ std::optional<Allocation> flux(const Variables& variables) {
   return allocation;
 }
 
+// The script of flux batch or flux alloc runs on one node, and nothing says how many there are.
+std::optional<Allocation> flux_script(const Variables& variables) {
+  if (!variables.has("FLUX_URI") || variables.around().nodes_given) return std::nullopt;
+  Allocation allocation;
+  allocation.scheduler = "Flux";
+  allocation.nodes = value("1", "FLUX_URI");
+  allocation.note =
+      "this is a job of this node alone: in an instance of Flux (FLUX_URI), and started by no flux "
+      "run; flux run -N NODES -n NODES --exclusive drun ... starts one on each node";
+  return allocation;
+}
+
 }  // namespace drun::launcher::cluster

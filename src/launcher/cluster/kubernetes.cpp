@@ -64,6 +64,16 @@ std::map<std::string, Hosts> volcano_hosts(const Variables& variables) {
   return found;
 }
 
+// VC_WORKER_NUM and the like: several pods, whatever is known of them.
+bool counts_pods(const Variables& variables) {
+  const auto& all = variables.around().environment;
+  return std::any_of(all.begin(), all.end(), [&](const std::string& entry) {
+    const std::string name = entry.substr(0, entry.find('='));
+    return name.starts_with("VC_") && name.ends_with("_NUM") &&
+           variables.plain_number(name).value_or(0) > 1;
+  });
+}
+
 // Every pod of the job, the master's first.
 void count_volcano_hosts(const Variables& variables, Allocation& allocation) {
   const auto lists = volcano_hosts(variables);
@@ -155,7 +165,7 @@ std::optional<Allocation> volcano(const Variables& variables) {
   if (has_ranks(variables) && (indexed || !volcano_hosts(variables).empty()))
     return ranked(variables, "Volcano");
   // The index alone does not make several pods one job.
-  if (volcano_hosts(variables).empty() &&
+  if (volcano_hosts(variables).empty() && !counts_pods(variables) &&
       !(indexed && (variables.around().nodes_given || variables.around().named)))
     return std::nullopt;
   Allocation allocation;
@@ -172,6 +182,41 @@ std::optional<Allocation> pytorch_job(const Variables& variables) {
 std::optional<Allocation> ranked_pods(const Variables& variables) {
   if (!variables.around().named || !variables.has("WORLD_SIZE")) return std::nullopt;
   return ranked(variables, "the operator");
+}
+
+// A TrainJob's pods for JAX run one process each, and drun in its place is a node. The port of
+// JAX_COORDINATOR_ADDRESS is left to JAX: the nodes meet beside it. A worker of drun's has the same
+// names.
+std::optional<Allocation> jax_job(const Variables& variables) {
+  const bool coordinated = variables.has("JAX_COORDINATOR_ADDRESS");
+  if (!variables.has("KUBERNETES_SERVICE_HOST") ||
+      (coordinated ? 1 : 0) + (variables.has("JAX_NUM_PROCESSES") ? 1 : 0) +
+              (variables.has("JAX_PROCESS_ID") ? 1 : 0) <
+          2)
+    return std::nullopt;
+  Allocation allocation;
+  allocation.scheduler = "the TrainJob";
+  allocation.nodes = variables.number("JAX_NUM_PROCESSES", 1);
+  allocation.rank = variables.number("JAX_PROCESS_ID", 0);
+  check_rank(variables, "JAX_PROCESS_ID", "JAX_NUM_PROCESSES", allocation);
+  allocation.endpoint =
+      coordinated ? meet_at(variables, host_of(*variables.find("JAX_COORDINATOR_ADDRESS")),
+                            kPortOfPods, "JAX_COORDINATOR_ADDRESS")
+                  : problem("JAX_COORDINATOR_ADDRESS is not set");
+  return allocation;
+}
+
+// "w-1-0" of the pod "set-w-1-0" in the service "set": the number of its job in the set, if that is
+// not the first.
+std::string later_job_of_set(const std::string& own, const std::string& full) {
+  const std::string service = full.substr(std::min(own.size() + 1, full.size()));
+  const std::string set = service.substr(0, service.find('.')) + "-";
+  const auto pod = own.rfind('-');
+  if (pod == std::string::npos || !own.starts_with(set) || pod < set.size()) return "";
+  const auto job = own.rfind('-', pod - 1);
+  if (job == std::string::npos || job < set.size()) return "";
+  const std::string number = own.substr(job + 1, pod - job - 1);
+  return whole_number<int>(number).value_or(0) > 0 ? number : "";
 }
 
 // The pods of an indexed Job are one job only if somebody says so: most such Jobs are many small
@@ -202,6 +247,13 @@ std::optional<Allocation> indexed_job(const Variables& variables) {
     allocation.endpoint =
         meet_at(variables, first + full.substr(own.size()), kPortOfPods, "JOB_COMPLETION_INDEX");
     allocation.id = value(first.substr(0, first.size() - 2), "JOB_COMPLETION_INDEX");
+    // Of a set with replicas each job is one of its own, which may be meant.
+    const std::string job = later_job_of_set(own, full);
+    if (!job.empty() && allocation.rank.text == "0")
+      allocation.note = "this is job " + job + " of its JobSet (" + own +
+                        "), and its nodes are that job's pods alone; for one job of all, give the "
+                        "set replicas: 1 "
+                        "and parallelism: NODES, or each pod PET_NODE_RANK and PET_RDZV_ENDPOINT";
   }
   return allocation;
 }

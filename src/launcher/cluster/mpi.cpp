@@ -168,7 +168,7 @@ bool meet_at_azure(const Variables& variables, Allocation& allocation) {
     const auto node = variables.find(name);
     if (!node || *node == "localhost" || node->starts_with(':')) continue;
     const auto run = variables.find("AZUREML_RUN_ID");
-    const std::string host = node->substr(0, node->find(':'));
+    const std::string host = host_of(*node);
     allocation.endpoint =
         meet_at(variables, host, port_of(std::string_view(run ? *run : host)), name);
     allocation.id = run ? value(*run, "AZUREML_RUN_ID") : value(host, name);
@@ -202,8 +202,12 @@ std::optional<Allocation> mpi(const Variables& variables, const Names& names) {
 
 }  // namespace
 
+// prterun alone says less: its tasks ask the daemon. Slurm's PMIx sets PMIX_NAMESPACE, too.
 std::optional<Allocation> open_mpi(const Variables& variables) {
-  if (!variables.has(kOpenMpi.size) && !variables.has(kOpenMpi.rank)) return std::nullopt;
+  if (!variables.has(kOpenMpi.size) && !variables.has(kOpenMpi.rank) &&
+      !variables.has("PRTE_LAUNCHED") &&
+      !variables.find("PMIX_NAMESPACE").value_or("").starts_with("prte"))
+    return std::nullopt;
   return mpi(variables, kOpenMpi);
 }
 

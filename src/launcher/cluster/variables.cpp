@@ -82,6 +82,11 @@ std::string at_port(const std::string& host, std::uint16_t port) {
   return to_string(Endpoint{host, port});
 }
 
+std::string host_of(const std::string& place) {
+  const auto parsed = parse_endpoint(place, 0);
+  return parsed ? parsed->host : place;
+}
+
 Value meet_at(const Variables& variables, const std::string& host, std::uint16_t port,
               std::string_view from) {
   if (host.empty()) return problem(variables.shown(from) + ": expected a host");

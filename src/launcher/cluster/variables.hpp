@@ -47,6 +47,8 @@ using Hosts = Result<std::vector<std::string>>;
 // The number that `id` begins with ("4711.server" of PBS), else a hash of it; of an element of an
 // array ("4711[3].server"), too.
 [[nodiscard]] std::uint16_t port_of(std::string_view id);
+// Of "host", "host:port", "[fd00::1]:port" or "fd00::1"; as it is if it is none of these.
+[[nodiscard]] std::string host_of(const std::string& place);
 // Where the nodes meet, as `from` says; a problem if that has no host.
 [[nodiscard]] Value meet_at(const Variables& variables, const std::string& host, std::uint16_t port,
                             std::string_view from);
@@ -70,10 +72,12 @@ std::optional<Allocation> mvapich(const Variables& variables);
 std::optional<Allocation> pals(const Variables& variables);
 std::optional<Allocation> jsrun(const Variables& variables);
 std::optional<Allocation> flux(const Variables& variables);
+std::optional<Allocation> flux_script(const Variables& variables);
 std::optional<Allocation> slurm(const Variables& variables);
 std::optional<Allocation> leader_worker_set(const Variables& variables);
 std::optional<Allocation> volcano(const Variables& variables);
 std::optional<Allocation> pytorch_job(const Variables& variables);
+std::optional<Allocation> jax_job(const Variables& variables);
 std::optional<Allocation> indexed_job(const Variables& variables);
 std::optional<Allocation> ranked_pods(const Variables& variables);
 std::optional<Allocation> sagemaker(const Variables& variables);

@@ -564,6 +564,15 @@ TEST(PlaceTest, WhereMpirunIsElsewhereRankZeroSaysSo) {
   EXPECT_THAT(found(first + kOpenMpi5, {.host = "gpu-01.cluster"}), HasSubstr("| gpu-01:"));
 }
 
+// prterun sets no size.
+TEST(PlaceTest, PrrteAloneIsNoJobOfOneNode) {
+  const Environment prte{"PRTE_LAUNCHED=1", "PMIX_NAMESPACE=prterun-n1-17@1", "PMIX_RANK=1"};
+  EXPECT_EQ(allocation_of(prte)->nodes.problem, "OMPI_COMM_WORLD_SIZE is not set");
+  EXPECT_EQ(allocation_of(prte - "PRTE_LAUNCHED")->nodes.problem,
+            "OMPI_COMM_WORLD_SIZE is not set");
+  EXPECT_EQ(found({"PMIX_NAMESPACE=slurm.pmix.4711.0", "PMIX_RANK=1"}), "nothing");
+}
+
 TEST(PlaceTest, TheVariablesOfMpirunGoBeforeThoseOfTheStepOfItsDaemons) {
   EXPECT_EQ(found(Environment{"SLURM_JOB_NODELIST=n[1-2]", "SLURM_STEP_NUM_NODES=1",
                               "SLURM_STEP_NODELIST=n2", "SLURM_NODEID=0"} +
@@ -690,6 +699,17 @@ TEST(PlaceTest, FluxNumbersTheNodes) {
   EXPECT_THAT(found(Environment{"FLUX_JOB_SIZE=8"} + flux),
               AllOf(StartsWith("Flux refuses: "), HasSubstr("flux run -N 2 -n 2 ")));
   EXPECT_EQ(found(Environment{"FLUX_JOB_NNODES=1", "FLUX_JOB_SIZE=1"} + flux), "Flux: one node");
+}
+
+// flux alloc and flux batch.
+TEST(PlaceTest, TheScriptOfAFluxInstanceIsOneNodeAndSaysSo) {
+  const Environment script{"FLUX_URI=local:///run/flux/local", "FLUX_ENCLOSING_ID=f1"};
+  EXPECT_EQ(found(script), "Flux: one node");
+  EXPECT_THAT(
+      allocation_of(script)->note,
+      AllOf(HasSubstr("this node alone"), HasSubstr("(FLUX_URI)"), HasSubstr("flux run -N")));
+  EXPECT_EQ(found(script, {.nodes_given = true}), "nothing");
+  EXPECT_EQ(found(script + kStep), kStepFound);
 }
 
 // ---- Batch systems ----
@@ -827,6 +847,30 @@ TEST(PlaceTest, PodsAreNumberedByTheirOperators) {
             "LWS_LEADER_ADDRESS is not set");
 }
 
+// Kubeflow's Trainer: each pod is to be a process of JAX's, and has a drun.
+TEST(PlaceTest, TheProcessesOfATrainJobForJaxAreNodes) {
+  const Environment jax{"KUBERNETES_SERVICE_HOST=10.96.0.1",
+                        "JAX_COORDINATOR_ADDRESS=t-node-0-0.t:6666", "JAX_NUM_PROCESSES=2",
+                        "JAX_PROCESS_ID=1", "JOB_COMPLETION_INDEX=1"};
+  const std::string meant =
+      "the TrainJob | 2 (JAX_NUM_PROCESSES) | 1 (JAX_PROCESS_ID) | t-node-0-0.t:29400 "
+      "(JAX_COORDINATOR_ADDRESS) | -";
+  EXPECT_EQ(found(jax), meant);
+  EXPECT_EQ(found(jax, {.nodes_given = true}), meant);
+  EXPECT_EQ(found(Environment{"JAX_NUM_PROCESSES=1", "JAX_PROCESS_ID=0"} + jax),
+            "the TrainJob: one node");
+  EXPECT_EQ(found(jax - "KUBERNETES_SERVICE_HOST"), "nothing");
+  EXPECT_EQ(allocation_of(jax - "JAX_NUM_PROCESSES")->nodes.problem,
+            "JAX_NUM_PROCESSES is not set");
+  EXPECT_EQ(allocation_of(jax - "JAX_PROCESS_ID")->rank.problem, "JAX_PROCESS_ID is not set");
+  EXPECT_EQ(allocation_of(jax - "JAX_COORDINATOR_ADDRESS")->endpoint.problem,
+            "JAX_COORDINATOR_ADDRESS is not set");
+  EXPECT_EQ(allocation_of(Environment{"JAX_PROCESS_ID=2"} + jax)->rank.problem,
+            "JAX_PROCESS_ID='2': the pods are 0 to 1 (JAX_NUM_PROCESSES)");
+  EXPECT_THAT(found(Environment{"JAX_COORDINATOR_ADDRESS=[fd00::1]:6666"} + jax),
+              HasSubstr("| [fd00::1]:29400 ("));
+}
+
 TEST(PlaceTest, VolcanoNumbersPodsInSeveralWays) {
   const Environment pytorch{"VC_TASK_INDEX=0",
                             "VK_TASK_INDEX=0",
@@ -853,6 +897,9 @@ TEST(PlaceTest, VolcanoNumbersPodsInSeveralWays) {
   EXPECT_EQ(found({"VC_NODE_HOSTS=j-node-0.j"}), "Volcano: one node");
   EXPECT_THAT(allocation_of({"VC_PS_HOSTS=a", "VC_WORKER_HOSTS=b"})->nodes.problem,
               HasSubstr("tasks of several kinds (VC_PS_HOSTS, VC_WORKER_HOSTS)"));
+  EXPECT_THAT(allocation_of({"VC_TASK_INDEX=1", "VC_WORKER_NUM=2"})->nodes.problem,
+              HasSubstr("VC_..._HOSTS is not set"));
+  EXPECT_EQ(found({"VC_TASK_INDEX=0", "VC_WORKER_NUM=1"}), "nothing");
   // An index alone makes no job of several pods.
   EXPECT_EQ(found({"VC_TASK_INDEX=1"}), "nothing");
   EXPECT_THAT(allocation_of({"VC_TASK_INDEX=1"}, {.nodes_given = true})->endpoint.problem,
@@ -880,6 +927,23 @@ TEST(PlaceTest, TheIndexedJobNeedsTheNumberOfPods) {
                                                             "set-workers-0-1\n"}},
                                                  .nodes_given = true});
   EXPECT_EQ(of_set->endpoint.text, "set-workers-0-0.set.ns.svc:29400");
+  EXPECT_EQ(of_set->note, "");
+  // With replicas: 2 there is a pod 0 in each of the jobs.
+  const auto note = [](const std::string& name) {
+    const std::string host = name.substr(0, name.find('.'));
+    return allocation_of({"JOB_COMPLETION_INDEX=0"},
+                         {.host = host,
+                          .files = {{"/etc/hosts", "10.1.2.3 " + name + " " + host + "\n"}},
+                          .nodes_given = true})
+        ->note;
+  };
+  EXPECT_THAT(
+      note("js-w-1-0.js.ns.svc"),
+      StartsWith("this is job 1 of its JobSet (js-w-1-0), and its nodes are that job's pods "
+                 "alone; for one job of all, give "));
+  for (const char* name : {"js-w-0-0.js.ns.svc", "train-0.train.ns.svc", "a-1-0.other.ns.svc",
+                           "js-0.js", "js-1-0.js-1.ns"})
+    EXPECT_EQ(note(name), "") << name;
   EXPECT_THAT(allocation_of(pod, {.host = "train-12", .nodes_given = true})->endpoint.problem,
               HasSubstr("no full name of this pod, train-12"));
   EXPECT_THAT(
@@ -923,7 +987,18 @@ TEST(PlaceTest, AzureHasMpirunOrNodeRanks) {
   EXPECT_EQ(found(torch),
             "Azure ML | 2 (AZUREML_NODE_COUNT) | 1 (NODE_RANK) | 10.0.0.4:20017 (MASTER_ADDR) | "
             "17_run (AZUREML_RUN_ID)");
-  EXPECT_THAT(found(Environment{"WORLD_SIZE=16"} + torch), StartsWith("Azure ML refuses: "));
+  EXPECT_THAT(found(Environment{"WORLD_SIZE=16"} + torch),
+              StartsWith("Azure ML refuses: Azure ML starts several processes on a node "
+                         "(WORLD_SIZE='16' on AZUREML_NODE_COUNT='2'), but"));
+  EXPECT_THAT(found(Environment{"WORLD_SIZE=16", "LOCAL_RANK=3"} + (torch - "AZUREML_NODE_COUNT")),
+              StartsWith("Azure ML refuses: Azure ML starts several processes on a node "
+                         "(LOCAL_RANK='3'), but"));
+  for (const std::string address : {"fd00::4", "[fd00::4]:6105"})
+    EXPECT_THAT(found(Environment{"MASTER_ADDR=" + address} + torch),
+                HasSubstr("| [fd00::4]:20017 (MASTER_ADDR) |"));
+  EXPECT_THAT(found(Environment{"AZ_BATCH_MASTER_NODE=[fd00::4]:6000", "AZUREML_RUN_ID=17_run"} +
+                    kOpenMpi4),
+              HasSubstr("| [fd00::4]:20017 (AZ_BATCH_MASTER_NODE) |"));
   EXPECT_EQ(found({"AZUREML_RUN_ID=1", "AZUREML_NODE_COUNT=1"}), "Azure ML: one node");
   EXPECT_EQ(found({"AZUREML_RUN_ID=1"}), "nothing");
   EXPECT_EQ(
