@@ -1,12 +1,16 @@
-"""How jobs of a real Slurm of four nodes end: told before the time limit, put back into the queue, cancelled in every phase.
+"""How jobs of a real Slurm of four nodes end: told before the time limit, interrupted, put back into the queue, cancelled in every phase.
 
 usage: ends.py ROOT BIN_DIR
 
 Skipped (77) without Debian's slurmctld and slurmd, or without the right to make namespaces.
 """
+import os
+import pty
 import re
+import select
 import subprocess
 import sys
+import time
 
 from small_slurm import LIMIT, Failed, expect, run, wait_for, with_program
 
@@ -34,6 +38,42 @@ echo "end $DRUN_JOB_END_TIME"
             expect(f"{what}: {word}", sorted(re.findall(rf"^{word} \d$", output, re.M)), [f"{word} {rank}" for rank in range(8)])
         expect(f"{what}: lines that tell of it\n{output}",
                len(re.findall(r"^drun: the job ends in 5\d s: SIGUSR1 to all workers$", output, re.M)), 1)
+
+
+def check_signal(slurm, _):
+    """What Slurm sends to the tasks of a job, as --signal does, reaches the workers, whoever has started the agents."""
+    program = slurm.program("saves.sh", '#!/bin/sh\ntrap "echo saved $RANK; exit 0" USR1\necho "ready $RANK"\n'
+                                        "while :; do sleep 0.1; done\n")
+    for what in ("drun", "drun --launcher srun"):
+        job = slurm.submit(f"{HEAD}{what} --nproc-per-node 2 {program}\n")
+        wait_for(f"{what}: workers", lambda job=job: slurm.output(job).count("ready ") == 8)
+        subprocess.run(["scancel", "--signal=USR1", job], check=True, timeout=LIMIT)
+        code, output = slurm.end(job)
+        expect(f"exit code of {what}\n{output}", code, "0:0")
+        expect(f"{what}: saved", sorted(re.findall(r"^saved \d$", output, re.M)), [f"saved {rank}" for rank in range(8)])
+
+
+def check_interrupt(slurm, _):
+    """One Ctrl-C ends a job that drun has started itself, as any of drun's."""
+    program = slurm.program("runs.sh", '#!/bin/sh\necho "ready $RANK"\nexec sleep 1000\n')
+    process, terminal = pty.fork()
+    if process == 0:
+        os.execvp("salloc", ["salloc", "--nodes=2", "--ntasks-per-node=1", "drun", program])
+    output, pressed, deadline = b"", False, time.monotonic() + LIMIT
+    while time.monotonic() < deadline:
+        if not select.select([terminal], [], [], 1)[0]:
+            continue
+        try:
+            output += os.read(terminal, 4096)
+        except OSError:  # nobody has it open any more
+            break
+        if not pressed and output.count(b"ready ") == 2:
+            pressed = os.write(terminal, b"\x03") == 1
+    else:
+        os.kill(process, 9)
+    status = os.waitstatus_to_exitcode(os.waitpid(process, 0)[1])
+    expect(f"exit code after Ctrl-C\n{output.decode(errors='replace')}", status, 130)
+    slurm.expect_nothing_left()
 
 
 def check_requeue(slurm, _):
@@ -111,4 +151,4 @@ def check_cancel(slurm, _):
 
 
 if __name__ == "__main__":
-    sys.exit(run(__file__, (check_warning, check_requeue, check_saving, check_cancel)))
+    sys.exit(run(__file__, (check_warning, check_signal, check_interrupt, check_requeue, check_saving, check_cancel)))

@@ -54,12 +54,30 @@ using std::chrono::milliseconds;
 constexpr milliseconds kLastOutput{1'000};  // of an agent that has ended
 constexpr std::size_t kSecret = 20;         // letters and digits
 
+constexpr std::array kEndsOfSession{SIGTERM, SIGINT, SIGHUP, SIGQUIT};
+
+bool ends_session(int signal) {
+  return std::find(kEndsOfSession.begin(), kEndsOfSession.end(), signal) != kEndsOfSession.end();
+}
+
+// Those, and what an agent would get in its place and this would die of: Slurm sends SIGUSR1 before
+// the end of a job to the step's task, which is this process.
+std::vector<int> caught_signals() {
+  std::vector<int> signals(kEndsOfSession.begin(), kEndsOfSession.end());
+  for (const int signal : signals_of_agent({})) {
+    const SignalMeaning meaning = meaning_of(signal, {});
+    if (!ends_session(signal) && meaning == SignalMeaning::Stop) signals.push_back(signal);
+  }
+  return signals;
+}
+
 class RemoteEnd {
  public:
   RemoteEnd()
       : environment_(own_environment()),
         port_(bind_everywhere(0)),
-        signals_(io_, SIGTERM, SIGINT, SIGHUP),
+        caught_(caught_signals()),
+        signals_(io_),
         process_(io_),
         limit_(io_),
         streams_{AgentStream(io_, FrameType::Output), AgentStream(io_, FrameType::ErrorOutput)},
@@ -70,7 +88,8 @@ class RemoteEnd {
                [this](const std::string&) { on_starter_gone(); }}),
         limbs_(io_,
                {[this](const Frame& frame) { link_.send(frame); }, [this] { end_if_alone(); }}) {
-    signals_.add(SIGQUIT);
+    for (const int signal : caught_)
+      signals_.add(signal);
   }
 
   int run() {
@@ -104,7 +123,7 @@ class RemoteEnd {
       await_signal();  // first: what follows may end all waiting
       if (fsm_.running()) {
         tell_agent(signal);
-      } else {
+      } else if (ends_session(signal)) {
         on_starter_gone();  // whoever sends this ends the session
       }
     });
@@ -168,7 +187,9 @@ class RemoteEnd {
       sigset_t none;
       ::sigemptyset(&none);
       ::sigprocmask(SIG_SETMASK, &none, nullptr);
-      for (const int signal : {SIGPIPE, SIGXFSZ, SIGTERM, SIGINT, SIGHUP, SIGQUIT})
+      for (const int signal : {SIGPIPE, SIGXFSZ})
+        std::signal(signal, SIG_DFL);
+      for (const int signal : caught_)
         std::signal(signal, SIG_DFL);
       ::dup2(nothing.get(), STDIN_FILENO);
       ::dup2(ends[0].get(), STDOUT_FILENO);
@@ -300,6 +321,7 @@ class RemoteEnd {
   // Of the agent, which may bind it only when this has let go of it; empty: there is none.
   FileDescriptor port_;
   asio::io_context io_{1};
+  const std::vector<int> caught_;
   asio::signal_set signals_;
   asio::posix::stream_descriptor process_;  // the agent's pidfd
   asio::steady_timer limit_;

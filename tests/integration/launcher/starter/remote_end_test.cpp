@@ -218,7 +218,7 @@ TEST(RemoteEndTest, AnAgentThatIsKilledHasNoExitCode) {
 
 // Whoever ends a session there signals the end.
 TEST(RemoteEndTest, ASignalToItIsForTheAgentWhileThereIsOne) {
-  for (const char* name : {"TERM", "INT", "HUP", "QUIT"}) {
+  for (const char* name : {"TERM", "INT", "HUP", "QUIT", "USR1", "USR2", "XCPU", "RTMIN"}) {
     const std::string signal = name;
     End end;
     ASSERT_TRUE(end.begin());
@@ -243,6 +243,25 @@ TEST(RemoteEndTest, ASignalToItEndsItIfItHasNoAgent) {
     ASSERT_TRUE(end.until_ended());
     EXPECT_EQ(end.endings[0].code, 0) << "by itself";
   }
+}
+
+// Slurm's --signal may come before there is anybody to save anything.
+TEST(RemoteEndTest, ASignalForWorkersIsForNobodyBeforeThereIsAnAgent) {
+  const drun::test::TempDir folder;
+  const std::string file = (folder.path() / "pid").string();
+  End end({"sh", "-c",
+           "echo $$ > " + file + "; exec " + test::this_program() + " " +
+               std::string(hosts::kRemoteEndFlag)});
+  ASSERT_TRUE(end.begin());
+  for (const int signal : {SIGUSR1, SIGUSR2, SIGXCPU})
+    ::kill(std::stoi(drun::test::read_file(file)), signal);
+  // Once it has answered it has looked at the signals, too.
+  end.edge().send({FrameType::Branch, kOwn, "nonsense"});
+  ASSERT_TRUE(end.until_frame(FrameType::Failed));
+  end.order("echo runs");
+  ASSERT_TRUE(end.until_frame(FrameType::Ended));
+  EXPECT_EQ(end.text(FrameType::Output), "runs\n");
+  end.expect_success();
 }
 
 // ---- output ----
