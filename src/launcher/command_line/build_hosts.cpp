@@ -57,6 +57,20 @@ std::vector<hosts::Host> listed_hosts(const cli::GivenFlags& flags, const Host& 
   return *found;
 }
 
+// -H a -H b is -H a,b. A variable of the shell that is not set, as in -H "$HOSTS", must not start
+// the program here.
+void join_lists(cli::GivenFlags& flags) {
+  for (const char* name : {"host", "hostfile"}) {
+    const cli::Setting* setting = flags.find(name);
+    if (setting == nullptr || setting->source != cli::Source::Flag) continue;
+    cli::Setting joined = *setting;
+    std::replace(joined.value.begin(), joined.value.end(), cli::kBetweenValues, ',');
+    for (const std::string& list : split(setting->value, cli::kBetweenValues))
+      if (list.empty()) refuse(joined, "it names no host");
+    flags.set(std::move(joined));
+  }
+}
+
 // A flag of this group without hosts to start.
 void refuse_without_hosts(const cli::GivenFlags& flags) {
   for (const char* name : {"export", "env-file"}) {
@@ -202,11 +216,7 @@ std::optional<hosts::StartPlan> plan_start(cli::CommandLine& given, bool launch,
                                            const std::vector<std::string>& environment,
                                            const Host& host, std::vector<std::string>& notes) {
   cli::GivenFlags& flags = given.flags;
-  // A variable of the shell that is not set, as in -H "$HOSTS", must not start the program here.
-  for (const char* name : {"host", "hostfile"})
-    if (const cli::Setting* setting = flags.find(name);
-        setting != nullptr && setting->source == cli::Source::Flag && setting->value.empty())
-      refuse(*setting, "it names no host");
+  join_lists(flags);
   const cli::Setting* command = filled(flags, "launcher");
   auto launcher = hosts::parse_launcher(command != nullptr ? command->value : "ssh");
   if (!launcher) refuse(*command, launcher.error().what());

@@ -68,7 +68,8 @@ constexpr std::array kFlags{
          "start this beside the groups, as in 'torchft_lighthouse --min_replicas 1'; it ends with them"},
 
     Flag{"host", 'H', "HOSTS", "", kDrun, kHostsGroup, "",
-         "start the agents on these hosts over ssh, as in node1:4,gpu[0-3]:8; the number is the workers there"},
+         "start the agents on these hosts over ssh, as in node1:4,gpu[0-3]:8; the number is the workers there; "
+         "may be given several times", false, true},
     Flag{"hostfile", 0, "FILE", "", kDrun, kHostsGroup, "FILE",
          "the same from a file of DeepSpeed's, Open MPI's or MPICH's: a host a line"},
     Flag{"export", 'x', "NAME[=VALUE]", "", kDrun, kHostsGroup, "",

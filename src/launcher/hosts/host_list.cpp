@@ -1,6 +1,9 @@
 #include "launcher/hosts/host_list.hpp"
 
+#include <arpa/inet.h>
+
 #include <algorithm>
+#include <cctype>
 #include <map>
 #include <utility>
 
@@ -49,6 +52,15 @@ bool is_ipv6(std::string_view text) {
          scope.find_first_not_of(kScopeCharacters) == std::string_view::npos;
 }
 
+// "fd00::1:4" is an address, and may be meant as fd00::1 with four workers.
+bool is_ambiguous(std::string_view address) {
+  const auto colon = address.rfind(':');
+  const auto slots = whole_number<int>(address.substr(colon + 1));
+  in6_addr parsed{};
+  return slots && *slots >= 1 && *slots <= kMostSlots &&
+         ::inet_pton(AF_INET6, std::string(address.substr(0, colon)).c_str(), &parsed) == 1;
+}
+
 // "user@" in front of all that a list in brackets stands for.
 Result<std::vector<std::string>> names_of(std::string_view text) {
   std::string_view rest = text;
@@ -92,6 +104,10 @@ Result<std::vector<Host>> hosts_of(std::string_view word) {
   if (bracketed)
     plain =
         std::string(word.substr(0, user)) + std::string(word.substr(user + 1, close - user - 1));
+  if (!bracketed && is_ipv6(plain) && is_ambiguous(plain))
+    return unreadable(in_quotes(word) + " may be an address or one with a number: write [" + plain +
+                      "] or [" + plain.substr(0, plain.rfind(':')) + "]" +
+                      plain.substr(plain.rfind(':')));
   auto all = names_of(plain);
   if (!all) return all.error();
   std::vector<Host> hosts;
@@ -144,13 +160,55 @@ Status take_key(std::string_view word, std::vector<Host>& hosts) {
     return unreadable(in_quotes(word) + " is not slots=N, max_slots=N or user=NAME");
   const auto number = slots_of(word.substr(equals + 1));
   if (!number) return number.error();
-  for (Host& host : hosts)
-    (most ? host.max_slots : host.slots) = *number;
+  for (Host& host : hosts) {
+    auto& slots = most ? host.max_slots : host.slots;
+    if (slots && *slots != *number)
+      return unreadable(in_quotes(host.name) + " has two numbers of " +
+                        (most ? "max_slots" : "slots"));
+    slots = *number;
+  }
   return Done{};
 }
 
-Result<std::vector<Host>> hosts_of_line(std::string_view line) {
-  line = trimmed(line.substr(0, line.find('#')));
+// Open MPI reads "slots = 4", too.
+std::string without_blanks_around_equals(std::string_view line) {
+  std::string result;
+  for (std::string_view rest = trimmed(line); !rest.empty();) {
+    const auto equals = rest.find('=');
+    result += trimmed(rest.substr(0, equals));
+    if (equals == std::string_view::npos) break;
+    result += '=';
+    rest = trimmed(rest.substr(equals + 1));
+  }
+  return result;
+}
+
+std::vector<std::string_view> words_of(std::string_view line) {
+  std::vector<std::string_view> words;
+  for (line = trimmed(line); !line.empty(); line = trimmed(line)) {
+    const auto end = std::min(line.find_first_of(kBlanks), line.size());
+    words.push_back(line.substr(0, end));
+    line.remove_prefix(end);
+  }
+  return words;
+}
+
+// SGE's PE_HOSTFILE: "node1 8 all.q@node1 UNDEFINED", the host, its slots, the queue, processors.
+Result<std::vector<Host>> hosts_of_sge(const std::vector<std::string_view>& words) {
+  auto hosts = hosts_of(words[0]);
+  const auto slots = slots_of(words[1]);
+  if (!hosts || !slots) return hosts ? slots.error() : hosts.error();
+  for (Host& host : *hosts)
+    host.slots = *slots;
+  return hosts;
+}
+
+Result<std::vector<Host>> hosts_of_line(std::string_view text) {
+  const std::string plain = without_blanks_around_equals(text.substr(0, text.find('#')));
+  std::string_view line = plain;
+  const auto words = words_of(line);
+  if (words.size() == 4 && whole_number<int>(words[1]) && line.find('=') == std::string_view::npos)
+    return hosts_of_sge(words);
   std::vector<Host> hosts;
   while (!line.empty()) {
     const auto end = std::min(line.find_first_of(kBlanks), line.size());
@@ -167,11 +225,19 @@ Result<std::vector<Host>> hosts_of_line(std::string_view line) {
   return hosts;
 }
 
+// Names of hosts have no case; those of users have.
+std::string as_one(std::string name) {
+  const auto at = name.find('@');
+  for (std::size_t i = at == std::string::npos ? 0 : at; i < name.size(); ++i)
+    name[i] = static_cast<char>(std::tolower(static_cast<unsigned char>(name[i])));
+  return name;
+}
+
 Result<std::vector<Host>> merged(const std::vector<Host>& hosts) {
   std::vector<Host> result;
   std::map<std::string, std::size_t> places;
   for (const Host& host : hosts) {
-    const auto [place, fresh] = places.emplace(host.name, result.size());
+    const auto [place, fresh] = places.emplace(as_one(host.name), result.size());
     if (fresh) {
       result.push_back(host);
       continue;

@@ -23,9 +23,10 @@ struct Host {
 // "[fd00::1]:4". The error is a sentence that says what cannot be read.
 [[nodiscard]] Result<std::vector<Host>> parse_host_list(std::string_view text);
 
-// One host a line: "node1 slots=4 max_slots=8", "node1:4", "node1" or "gpu[0-3] slots=8"; "#"
-// begins a comment. A host that comes again (Open MPI has a line for each slot) has the slots of
-// all its lines, where a line without a number counts as one. The error names the line.
+// One host a line: "node1 slots=4 max_slots=8", "node1:4", "node1", "gpu[0-3] slots=8", or SGE's
+// "node1 4 queue processors"; "#" begins a comment. A host that comes again (Open MPI has a line
+// for each slot) has the slots of all its lines, where a line without a number counts as one. The
+// error names the line.
 [[nodiscard]] Result<std::vector<Host>> parse_hostfile(std::string_view text);
 
 }  // namespace drun::launcher::hosts

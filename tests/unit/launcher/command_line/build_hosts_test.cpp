@@ -57,6 +57,20 @@ TEST(BuildHostsTest, WhatIsGivenSeveralTimesIsToldSeveralTimes) {
   EXPECT_THAT(told("-H a --on-event end:two"), HasSubstr(" --on-event=end:two "));
 }
 
+TEST(BuildHostsTest, HostsMayBeGivenOneByOne) {
+  const auto hosts = [](const std::string& line) {
+    const Options options = options_of(line + " ./train");
+    std::string text;
+    for (const hosts::Host& host : options.start->hosts)
+      text += host.name + "=" + std::to_string(host.slots.value_or(0)) + " ";
+    return text;
+  };
+  EXPECT_EQ(hosts("-H a:2 --host b:2,c -H a:1"), "a=3 b=2 c=0 ");
+  EXPECT_EQ(hosts("-H a:2"), "a=2 ");
+  EXPECT_EQ(test::parse_line("-H a -H= ./train", {}).text,
+            "drun: error: -H 'a,': it names no host\n");
+}
+
 TEST(BuildHostsTest, WhereTheNodesMeetMayBeSaid) {
   EXPECT_EQ(told("-H a,b --rdzv-endpoint a:29500 --rdzv-conf join_timeout=9"),
             "drun --nnodes=2 --rdzv-endpoint=a:29500 --rdzv-id=fresh-id "

@@ -38,6 +38,11 @@ TEST(HostListTest, OfTheCommandLine) {
       {"me@[fd00::1]:4", "me@fd00::1=4"},
       {"[fe80::1%eth0]:3,fe80::2%br-0.1", "fe80::1%eth0=3 fe80::2%br-0.1"},
       {"node1,node1", "node1=2"},
+      {"node1:2,NODE1:3,me@Node1,Me@node1", "node1=5 me@Node1 Me@node1"},
+      {"fd00::1:4",
+       "error: 'fd00::1:4' may be an address or one with a number: write [fd00::1:4] or "
+       "[fd00::1]:4"},
+      {"[fd00::1:4],fd00:0:0:0:0:0:0:1,fd00::a:b", "fd00::1:4 fd00:0:0:0:0:0:0:1 fd00::a:b"},
       {"node1:4,node2:1,node1:2", "node1=6 node2=1"},
       {"node1:0", "error: 'node1:0': '0' is no number of slots"},
       {"node1:x", "error: 'node1:x': 'x' is no number of slots"},
@@ -65,6 +70,13 @@ TEST(HostListTest, OfAFile) {
       {"n1 slots=2 max_slots=4\nn2 slots=2 max-slots=3\n", "n1=2/4 n2=2/3"},  // Open MPI
       {"n1\nn1\nn2\n", "n1=2 n2"},
       {"n1:4\nn2:2\n", "n1=4 n2=2"},  // MPICH
+      {"n1 slots = 4\nn2 slots= 2 max_slots =8\n", "n1=4 n2=2/8"},
+      {"n1 2 all.q@n1 UNDEFINED\nn2.x 4 all.q@n2 <NULL>\n", "n1=2 n2.x=4"},  // SGE
+      {"n1 0 all.q@n1 UNDEFINED", "error: line 1: '0' is no number of slots"},
+      {"n1 2 all.q@n1", "error: line 1: '2' is not slots=N, max_slots=N or user=NAME"},
+      {"n1:2 slots=2", "n1=2"},
+      {"n1:2 slots=3", "error: line 1: 'n1' has two numbers of slots"},
+      {"N1 slots=2\nn1 slots=1\n", "N1=3"},
       {"n[1-2]:4 user=me\nfd00::1 user=you slots=2", "me@n1=4 me@n2=4 you@fd00::1=2"},
       {"n1 user=", "error: line 1: '' is no name of a user"},
       {"n1 user=-oX", "error: line 1: '-oX' is no name of a user"},
