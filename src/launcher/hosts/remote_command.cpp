@@ -162,6 +162,19 @@ std::vector<std::string> remote_command(const Launcher& launcher, const std::str
   return command;
 }
 
+namespace {
+
+// A drun that does not know the flag; what stands between may quote the whole command, too.
+bool is_refused_by_drun(const Attempt& attempt) {
+  constexpr std::string_view kSays = "drun: error: unknown flag '";
+  const auto begin = attempt.stderr_end.rfind(kSays);
+  return begin != std::string::npos && std::string_view(attempt.stderr_end)
+                                           .substr(begin + kSays.size())
+                                           .starts_with(kRemoteEndFlag);
+}
+
+}  // namespace
+
 std::string why_not_reached(const Attempt& attempt) {
   // A login that is closed may say so on stdout.
   std::string said = last_line(attempt.stderr_end);
@@ -184,7 +197,7 @@ std::string why_not_reached(const Attempt& attempt) {
                     "install it there as " + printable(attempt.drun) +
                         ", or in the PATH of a login, or let --copy-self copy it",
                     said);
-  if (attempt.stderr_end.find(kRemoteEndFlag) != std::string::npos)
+  if (is_refused_by_drun(attempt))
     return sentence("the drun there is another version", "install the same everywhere", said);
   return sentence(ended(attempt) + " before drun answered", "", said);
 }

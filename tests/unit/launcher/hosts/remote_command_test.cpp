@@ -82,6 +82,12 @@ TEST(RemoteCommandTest, TellsWhyAHostIsNotReached) {
       {"ssh", 2, "drun: error: unknown flag '--started-by-drun'\n",
        "the drun there is another version; install the same everywhere (drun: error: unknown flag "
        "'--started-by-drun')"},
+      {"docker exec {host}", 126, "exec: \"sh -c exec drun --started-by-drun\": no such file\n",
+       "there is no drun; install it there as /opt/drun, or in the PATH of a login, or let "
+       "--copy-self copy it (exec: \"sh -c exec drun --started-by-drun\": no such file)"},
+      {"my-wrapper", 1, "my-wrapper: cannot run drun --started-by-drun: no such pod\n",
+       "my-wrapper ended with exit code 1 before drun answered (my-wrapper: cannot run drun "
+       "--started-by-drun: no such pod)"},
       {"kubectl exec {host} --", 1, "Error from server (NotFound): pods \"n\" not found\n",
        "kubectl ended with exit code 1 before drun answered (Error from server (NotFound): pods "
        "\"n\" not found)"},
