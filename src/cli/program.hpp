@@ -30,9 +30,10 @@ struct Flag {
   // For shell completion: words with blanks between, "," before them: a list of them with commas
   // between; or "FILE", "DIR".
   std::string_view choices;
-  std::string_view help;  // one sentence without a full stop
-  bool question = false;  // asks the program about itself, as --help does: no variable sets it
-  bool repeats = false;   // may be given several times: the values with kBetweenValues between
+  std::string_view help;      // one sentence without a full stop
+  bool question = false;      // asks the program about itself, as --help does: no variable sets it
+  bool repeats = false;       // may be given several times: the values with kBetweenValues between
+  bool may_be_empty = false;  // an empty variable is its value; of others it counts as not set
 
   [[nodiscard]] bool takes_value() const { return !metavar.empty(); }
   [[nodiscard]] bool has_variable() const { return !question && origin != Origin::Launch; }

@@ -65,6 +65,7 @@ void add_prefixed(const Program& program, const std::vector<std::string>& enviro
       }
       const auto& [flag, alias] = found->second;
       if (alias != aliases) continue;
+      if (equals + 1 == entry.size() && !flag->may_be_empty) continue;  // operators set such
       if (flags.find(flag->name) != nullptr) {
         flags.overrides(flag->name, entry);
         continue;

@@ -52,7 +52,7 @@ constexpr std::array kFlags{
     Flag{"min-runtime", 0, "TIME", "", kDrun, kJob, "",
          "a round that is stopped sooner spends a restart"},
     Flag{"role", 0, "NAME", "default", kTorch, kJob, "",
-         "the ROLE_NAME of this node's workers"},
+         "the ROLE_NAME of this node's workers", false, false, true},
     Flag{"resize", 0, "now|restart", "now", kDrun, kJob, "now restart",
          "a node that joins a running MIN:MAX job is taken in now, or at the next restart"},
     Flag{"rank-order", 0, "keep|host|join|topology", "keep", kDrun, kJob, "keep host join topology",
