@@ -21,17 +21,18 @@ namespace {
 std::string weakness(const struct stat& file, const std::string& path, const SecretRule& rule) {
   // Before all: nobody may be told to change the mode of a device.
   if (!S_ISREG(file.st_mode) && !S_ISFIFO(file.st_mode)) return "it is neither a file nor a pipe";
-  if (rule.is_public) return "";
   const std::string name = " " + printable(shell_quoted(path));
   const uid_t own = ::geteuid();
   if (file.st_uid != own && file.st_uid != 0)
     return "it belongs to user " + std::to_string(file.st_uid) + ", who can change it: chown " +
            std::to_string(own) + name + " (as root)";
-  const mode_t shared = rule.root_shares && file.st_uid == 0 ? S_IRGRP : 0;
+  mode_t shared = rule.root_shares && file.st_uid == 0 ? S_IRGRP : 0;
+  if (rule.is_public) shared = S_IRGRP | S_IXGRP | S_IROTH | S_IXOTH;
   if ((file.st_mode & (S_IRWXG | S_IRWXO) & ~shared) == 0) return "";
   std::array<char, 8> mode{};
   (void)std::snprintf(mode.data(), mode.size(), "%04o", file.st_mode & 07777U);
-  return "others may use it (mode " + std::string(mode.data()) + "): chmod 600" + name;
+  return std::string("others may ") + (rule.is_public ? "change" : "use") + " it (mode " +
+         mode.data() + "): chmod " + (rule.is_public ? "644" : "600") + name;
 }
 
 Result<std::string> content(const std::string& path, const SecretRule& rule) {

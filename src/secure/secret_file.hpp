@@ -14,7 +14,7 @@ struct SecretRule {
   std::size_t most = 0;  // bytes; of a longer file one more comes, for the caller to see
   bool root_shares =
       false;               // a file of root's may be for its group to read, as libpq has it of keys
-  bool is_public = false;  // no secret at all: whoever may read and change it
+  bool is_public = false;  // no secret: all may read it
 };
 
 // What is in it. A file, or a pipe, which belongs to this user or to root and is nobody else's to

@@ -97,20 +97,28 @@ Pem pem_of(const TlsLibrary& tls, const std::string& text) {
   return {tls.bio_of(text.data(), static_cast<int>(text.size())), tls.bio_free};
 }
 
-// All certificates of a text, in their order; how many there are. It ends where `take` refuses one,
-// with zero.
-int each_certificate(const TlsLibrary& tls, const std::string& text,
-                     const std::function<bool(X509*)>& take) {
+// Gives all certificates of a text to `take`, in their order. The error says of the file of `flag`
+// that there is none in it, or one that is damaged or not taken.
+Status each_certificate(const TlsLibrary& tls, const char* flag, const std::string& text,
+                        const std::function<bool(X509*)>& take) {
   const Pem pem = pem_of(tls, text);
   int count = 0;
+  tls.clear_errors();
   while (X509* one = tls.read_certificate(pem.get(), nullptr, no_passphrase, nullptr)) {
     const bool taken = take(one);
     tls.certificate_free(one);
-    if (!taken) return 0;
     ++count;
+    if (!taken)
+      return wrong(std::string(flag) + ": its certificate " + std::to_string(count) +
+                   " cannot be used");
   }
+  const bool at_end = ERR_GET_REASON(tls.peek_last_error()) == PEM_R_NO_START_LINE;
   tls.clear_errors();
-  return count;
+  if (!at_end)
+    return wrong(std::string(flag) + ": its certificate " + std::to_string(count + 1) +
+                 " is damaged");
+  if (count == 0) return wrong(std::string(flag) + ": there is no certificate in PEM in it");
+  return Done{};
 }
 
 // What OpenSSL says of the certificate that it did not take: "certificate has expired".
@@ -135,7 +143,7 @@ TlsContext::~TlsContext() {
   library_.context_free(context_);
   wipe(key_);
   wipe(jobs_secret_);
-  wipe(certificate_);
+  wipe(handed_over_);
 }
 
 int TlsContext::show_key(SSL* ssl, const EVP_MD*, const unsigned char** identity, std::size_t* size,
@@ -180,14 +188,13 @@ Result<Token> TlsContext::job_token(std::string_view job) const {
   return Token::from(text_of_job_token(library_, jobs_secret_, job));
 }
 
-std::string TlsContext::secret() const {
-  if (has_certificate()) return std::string(kCertificateSecret) + certificate_;
-  return identity_ == kIdentity ? key_ : key_ + identity_;
+const std::string& TlsContext::secret() const {
+  return handed_over_.empty() ? key_ : handed_over_;
 }
 
 std::string TlsContext::page_key() const {
   std::string of_key =
-      has_certificate() ? derived(library_, certificate_, kCertificateLabel) : key_;
+      has_certificate() ? derived(library_, handed_over_, kCertificateLabel) : key_;
   const std::string bytes = hmac(library_, of_key, kPageLabel);
   wipe(of_key);
   std::string text;
@@ -228,6 +235,10 @@ Result<std::shared_ptr<const TlsContext>> TlsContext::with_key(std::string key,
   }
   TlsContext& made = **context;
   made.key_ = std::move(key);
+  if (identity != kIdentity) {
+    made.handed_over_.reserve(made.key_.size() + identity.size());  // written once
+    made.handed_over_.append(made.key_).append(identity);
+  }
   made.identity_ = std::move(identity);
   made.jobs_secret_ = std::move(jobs_secret);
   made.library_.context_set_data(made.context_, 0, &made);
@@ -248,7 +259,10 @@ Result<std::shared_ptr<const TlsContext>> TlsContext::of(const Token& token) {
 Result<std::shared_ptr<const TlsContext>> TlsContext::of(const Certificate& certificate) {
   auto context = begin();
   if (!context) return context.error();
-  (*context)->certificate_ = certificate.together();
+  (*context)->has_certificate_ = true;
+  std::string all = certificate.together();
+  (*context)->handed_over_ = std::string(kCertificateSecret).append(all);
+  wipe(all);
   if (const Status used = (*context)->use(certificate); !used) return used.error();
   return std::shared_ptr<const TlsContext>(std::move(*context));
 }
@@ -265,16 +279,20 @@ Result<std::shared_ptr<const TlsContext>> TlsContext::of_secret(std::string_view
 Status TlsContext::use(const Certificate& given) {
   const TlsLibrary& tls = library_;
   X509_STORE* trusted = tls.context_authorities(context_);
-  if (each_certificate(tls, given.authorities,
-                       [&](X509* one) { return tls.add_authority(trusted, one) == 1; }) == 0)
-    return wrong("--tls-ca: there is no certificate in PEM in it");
+  // The authority of a team is enough, without the one above it that has signed it.
+  tls.set_authority_flags(trusted, X509_V_FLAG_PARTIAL_CHAIN);
+  if (const Status read =
+          each_certificate(tls, "--tls-ca", given.authorities,
+                           [&](X509* one) { return tls.add_authority(trusted, one) == 1; });
+      !read)
+    return read;
   bool is_first = true;
-  if (each_certificate(tls, given.certificate, [&](X509* one) {
-        return std::exchange(is_first, false)
-                   ? tls.context_use_certificate(context_, one) == 1
-                   : tls.context_ctrl(context_, SSL_CTRL_CHAIN_CERT, 1, one) == 1;
-      }) == 0)
-    return wrong("--tls-cert: there is no certificate in PEM in it");
+  const Status read = each_certificate(tls, "--tls-cert", given.certificate, [&](X509* one) {
+    return std::exchange(is_first, false)
+               ? tls.context_use_certificate(context_, one) == 1
+               : tls.context_ctrl(context_, SSL_CTRL_CHAIN_CERT, 1, one) == 1;
+  });
+  if (!read) return read;
   const std::unique_ptr<EVP_PKEY, void (*)(EVP_PKEY*)> key(
       tls.read_key(pem_of(tls, given.key).get(), nullptr, no_passphrase, nullptr), tls.key_free);
   if (key == nullptr)

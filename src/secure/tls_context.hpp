@@ -44,8 +44,8 @@ class TlsContext {
   ~TlsContext();
 
   // For of_secret(): of a token a key, and the token cannot be had from it.
-  [[nodiscard]] std::string secret() const;
-  [[nodiscard]] bool has_certificate() const { return !certificate_.empty(); }
+  [[nodiscard]] const std::string& secret() const;
+  [[nodiscard]] bool has_certificate() const { return has_certificate_; }
   // Of a store: the token with which the job of that name, as it is in keys, reaches what is its
   // own there, and nothing else. It follows from the store's token, and nothing follows from it.
   // An error: this one is a job's already, or only the key is known, or the name is too long.
@@ -81,7 +81,8 @@ class TlsContext {
   std::string key_{};
   std::string identity_{};     // which a client shows
   std::string jobs_secret_{};  // empty: it has no jobs
-  std::string certificate_{};  // Certificate::together(); empty: there is a key
+  std::string handed_over_{};  // secret(), if that is more than the key
+  bool has_certificate_ = false;
   ssl_ctx_st* context_;
 };
 

@@ -109,9 +109,10 @@ void TlsEngine::go_on(std::string& plain) {
   }
 }
 
-// OpenSSL has checked it before: twice, where all depends on it.
+// OpenSSL has checked it before: twice, as all depends on it.
 bool TlsEngine::is_proven() const {
-  return context_->has_certificate() ? library_.ssl_verify_result(ssl_) == X509_V_OK
+  return context_->has_certificate() ? library_.ssl_verify_result(ssl_) == X509_V_OK &&
+                                           library_.ssl_peer_certificate(ssl_) != nullptr
                                      : library_.ssl_session_reused(ssl_) == 1;
 }
 

@@ -37,6 +37,7 @@ Result<TlsLibrary> load() {
   file.need("SSL_is_init_finished", tls.ssl_is_init_finished);
   file.need("SSL_session_reused", tls.ssl_session_reused);
   file.need("SSL_get_verify_result", tls.ssl_verify_result);
+  file.need("SSL_get0_peer_certificate", tls.ssl_peer_certificate);
   file.need("SSL_read_ex", tls.ssl_read);
   file.need("SSL_write_ex", tls.ssl_write);
   file.need("SSL_get_error", tls.ssl_get_error);
@@ -55,11 +56,13 @@ Result<TlsLibrary> load() {
   file.need("ERR_clear_error", tls.clear_errors);
   file.need("ERR_peek_error", tls.peek_error);
   file.need("ERR_peek_error_all", tls.peek_error_all);
+  file.need("ERR_peek_last_error", tls.peek_last_error);
   file.need("PEM_read_bio_X509", tls.read_certificate);
   file.need("PEM_read_bio_PrivateKey", tls.read_key);
   file.need("X509_free", tls.certificate_free);
   file.need("EVP_PKEY_free", tls.key_free);
   file.need("X509_STORE_add_cert", tls.add_authority);
+  file.need("X509_STORE_set_flags", tls.set_authority_flags);
   file.need("EVP_sha256", tls.sha256);
   file.need("HMAC", tls.hmac);
   if (const Status status = file.status(); !status) return status.error();

@@ -43,6 +43,7 @@ struct TlsLibrary {
   decltype(&::SSL_is_init_finished) ssl_is_init_finished = nullptr;
   decltype(&::SSL_session_reused) ssl_session_reused = nullptr;
   decltype(&::SSL_get_verify_result) ssl_verify_result = nullptr;
+  decltype(&::SSL_get0_peer_certificate) ssl_peer_certificate = nullptr;
   decltype(&::SSL_read_ex) ssl_read = nullptr;
   decltype(&::SSL_write_ex) ssl_write = nullptr;
   decltype(&::SSL_get_error) ssl_get_error = nullptr;
@@ -61,11 +62,13 @@ struct TlsLibrary {
   decltype(&::ERR_clear_error) clear_errors = nullptr;
   decltype(&::ERR_peek_error) peek_error = nullptr;
   decltype(&::ERR_peek_error_all) peek_error_all = nullptr;
+  decltype(&::ERR_peek_last_error) peek_last_error = nullptr;
   decltype(&::PEM_read_bio_X509) read_certificate = nullptr;
   decltype(&::PEM_read_bio_PrivateKey) read_key = nullptr;
   decltype(&::X509_free) certificate_free = nullptr;
   decltype(&::EVP_PKEY_free) key_free = nullptr;
   decltype(&::X509_STORE_add_cert) add_authority = nullptr;
+  decltype(&::X509_STORE_set_flags) set_authority_flags = nullptr;
   decltype(&::EVP_sha256) sha256 = nullptr;
   decltype(&::HMAC) hmac = nullptr;
 };

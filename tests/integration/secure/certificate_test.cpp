@@ -114,6 +114,20 @@ TEST_F(CertificateTest, AnAuthorityBetweenComesWithTheCertificate) {
   EXPECT_TRUE(other_way.both_open());
 }
 
+// As a company's root may have signed it, and with that one everybody of the company takes part.
+TEST_F(CertificateTest, TheAuthorityOfATeamIsTrustedWithoutTheOneAboveIt) {
+  ASSERT_TRUE(site_.issue("team", "basicConstraints=critical,CA:true\n"));
+  ASSERT_TRUE(site_.issue("member", test::Certificates::kBothUses, 30, "team"));
+  CertificateFiles member = files("member");
+  member.authorities = site_.file("team.pem");
+  Pair pair(context_of(member), context_of(member));
+  pair.carry();
+  EXPECT_TRUE(pair.both_open());
+  Pair other(context_of(files()), context_of(member));
+  other.carry();
+  EXPECT_FALSE(other.both_open()) << "of the same root, but not of the team";
+}
+
 TEST_F(CertificateTest, AnotherAuthorityIsToldOnBothSides) {
   const test::Certificates other;
   ASSERT_TRUE(other.made());
@@ -204,6 +218,12 @@ TEST_F(CertificateTest, WhatIsWrongWithTheFilesIsSaid) {
   given = files();
   given.authorities = text;
   EXPECT_THAT(error_of(given), HasSubstr("--tls-ca: there is no certificate in PEM in it"));
+  const std::string half = test::read_file(site_.authority());
+  given.authorities = site_.write("cut.pem", half + half.substr(0, half.size() / 2));
+  EXPECT_THAT(error_of(given), HasSubstr("--tls-ca: its certificate 2 is damaged"));
+  given.authorities = site_.write("open.pem", half);
+  ASSERT_EQ(::chmod(given.authorities.c_str(), 0666), 0);
+  EXPECT_THAT(error_of(given), HasSubstr("others may change it (mode 0666): chmod 644"));
   given.authorities = "/nowhere";
   EXPECT_EQ(error_of(given), "--tls-ca /nowhere: No such file or directory");
   given.authorities = site_.write("large", std::string(2'000'000, 'x'));
