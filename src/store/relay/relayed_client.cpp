@@ -68,7 +68,7 @@ void RelayedClient::finish(bool with_reset) {
 // ---- with the trunk ----
 
 void RelayedClient::await_trunk() {
-  again_.expires_at(came_at_ + round_.patience);
+  again_.expires_at(since_ + round_.patience);
   again_.async_wait([self = shared_from_this()](std::error_code cancelled) {
     const bool waits = !cancelled && !self->over_ && self->stream_;
     if (waits && !self->round_.trunk->is_settled()) self->give_up(self->round_.trunk->failure());
@@ -144,6 +144,7 @@ void RelayedClient::go_on_alone() {
   flow_.begin_with(mux.take_over(stream), heard);
   round_.trunk->leave(stream);
   again_.cancel();
+  since_ = Clock::now();
   if (lost_) flow_.lose_client();
   if (ended_) flow_.end(Side::Client);
   if (has_fault()) return;
@@ -173,7 +174,7 @@ void RelayedClient::on_dialed(Result<FileDescriptor> socket) {
 // A store that stands still accepts connections, and says nothing.
 void RelayedClient::await_token() {
   if (flow_.is_open()) return;
-  again_.expires_at(came_at_ + round_.patience);
+  again_.expires_at(since_ + round_.patience);
   again_.async_wait([self = shared_from_this()](std::error_code cancelled) {
     if (!cancelled && !self->over_ && !self->flow_.is_open()) self->give_up("it gives no answer");
   });
@@ -190,7 +191,7 @@ void RelayedClient::give_up(const std::string& why) {
 void RelayedClient::try_again(const std::string& why) {
   const auto now = Clock::now();
   const std::string place = "the workers' store at " + to_string(round_.store);
-  if (now - came_at_ >= round_.patience) return give_up(why);
+  if (now - since_ >= round_.patience) return give_up(why);
   round_.say(place + ": " + why + "; trying again", why);
   again_.expires_after(pause_);
   pause_ = std::min(2 * pause_, kLongestPause);

@@ -91,7 +91,7 @@ class RelayedClient : public std::enable_shared_from_this<RelayedClient>, privat
   std::optional<Dialer> dialer_;
   asio::steady_timer again_;
   std::optional<RelayMux::Stream> stream_;  // while the trunk speaks for it
-  const Clock::time_point came_at_ = Clock::now();
+  Clock::time_point since_ = Clock::now();  // the patience for the store counts from here
   std::chrono::milliseconds pause_;
   bool ended_ = false;  // it says nothing more
   bool lost_ = false;   // it hears nothing more

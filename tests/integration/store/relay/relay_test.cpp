@@ -307,6 +307,20 @@ TEST_P(RelayTest, GivesUpAStoreThatCannotBeReached) {
   EXPECT_THAT(testing::internal::GetCapturedStderr(), HasSubstr("Connection refused"));
 }
 
+// It has been served for long when it needs a connection of its own.
+TEST_P(RelayTest, AConnectionOfItsOwnHasThePatienceOfANewOne) {
+  RelayOptions impatient = options();
+  impatient.patience = 2s;
+  begin(impatient, store_.endpoint);
+  TcpStoreConnection one(place_);
+  EXPECT_EQ(one.add("/n", 1), 1);
+  const auto over = std::chrono::steady_clock::now() + impatient.patience;
+  for (std::int64_t sum = 2; std::chrono::steady_clock::now() <= over; ++sum)
+    ASSERT_EQ(one.add("/n", 1), sum);
+  one.set("/large", std::string(100'000, 'x'));
+  EXPECT_EQ(one.get("/large").size(), 100'000U);
+}
+
 TEST_P(RelayTest, MoreThanThereIsRoomForWait) {
   RelayOptions small = options();
   small.clients = 2;
