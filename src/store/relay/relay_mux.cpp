@@ -223,7 +223,8 @@ void RelayMux::serve(Stream stream, Client& client, std::size_t size) {
     return;
   }
   if (request_.op == Op::CancelWait) drop_shares(stream, client);
-  if (request_.op == Op::Add) {
+  // The store may refuse what it has said before: then it is to do nothing more.
+  if (request_.op == Op::Add && !client.unsynced) {
     const std::string key(request_.key);
     Adds& adds = adds_[key];
     if (adds.waiting.empty() && adds.sent.empty()) keys_.push_back(key);
@@ -293,13 +294,14 @@ void RelayMux::reply(Stream stream, Client& client, std::string_view bytes) {
 
 // Whoever joins a WAIT that is on its way or at the store may do so too late: the key may have been
 // there since, and be gone. So it counts from the moment on at which the store answers something
-// that was said later; if the WAIT is over before, another one begins.
+// that was said later; if the WAIT is over before, another one begins. Likewise what the client has
+// said before it may be on its way still, and be refused.
 void RelayMux::share_wait(Stream stream, Client& client, const std::string& key) {
   const auto found = waits_of_.find(key);
   const bool is_first = found == waits_of_.end();
   const Stream wait = is_first ? begin_shared_wait(key) : found->second;
   SharedWait& shared = shared_waits_.at(wait);
-  const bool is_late = !is_first && taken_ > shared.begins;
+  const bool is_late = !is_first && (client.unsynced || taken_ > shared.begins);
   shared.members.push_back({stream, is_late ? last_sync_ + 1 : 0});
   client.touched = true;
   ++client.waits;
@@ -372,6 +374,7 @@ void RelayMux::take_sync() {
       continue;
     }
     it->second.awaits = Awaits::Nothing;
+    it->second.unsynced = false;
     go_on(stream, it->second);
   }
   joins_.insert(joins_.begin(), later.begin(), later.end());

@@ -173,6 +173,45 @@ TEST_F(RelayMuxTest, AddsThatAreRefusedTogetherAreTriedAlone) {
   EXPECT_STREQ(clients[2]->close_reason(), kFull);
 }
 
+// The store closes a connection at what it refuses, and does not get to what was said behind it.
+TEST_F(RelayMuxTest, NothingIsDoneForAClientBehindWhatIsRefused) {
+  Limits tight;
+  tight.total_bytes = 3 * KeyTable::kOverheadBytes;
+  const std::string large(3 * KeyTable::kOverheadBytes, 'x');
+  for (const std::string& behind : {add("count", 1), add("new", 1), wait({"count"})}) {
+    PeerWorld world(tight);
+    RelayedNode node(world);
+    RelayedPeer waiting(node);
+    RelayedPeer refused(node);
+    TestPeer elsewhere(world);
+    elsewhere.send(kHello + plain(Op::Set, "count", "1"));
+    waiting.send(kHello);
+    refused.send(kHello);
+    waiting.say(wait({"count"}));
+    refused.say(plain(Op::Set, "data", large) + behind);
+    EXPECT_EQ(refused.take(), "");
+    EXPECT_TRUE(refused.is_closed());
+    EXPECT_STREQ(refused.close_reason(), kFull);
+    EXPECT_EQ(*world.job.find("count"), "1");
+    EXPECT_EQ(world.job.size(), 1U);
+    EXPECT_EQ(waiting.take(), kDone);
+  }
+}
+
+// The numbers of those whose words are not answered are their own; the next ones are others', too.
+TEST_F(RelayMuxTest, AnAddBehindASetIsAnsweredAlone) {
+  RelayedPeer& one = client();
+  RelayedPeer& two = client();
+  one.say(plain(Op::Set, "n", "5") + add("n", 1) + add("n", 1));
+  EXPECT_EQ(one.take(), number(6) + number(7));
+  const std::uint64_t before = requests();
+  one.say(add("n", 1));
+  two.say(add("n", 1));
+  EXPECT_EQ(one.take(), number(8));
+  EXPECT_EQ(two.take(), number(9));
+  EXPECT_EQ(requests() - before, 1U);
+}
+
 TEST_F(RelayMuxTest, AWaitHoldsUpNobody) {
   RelayedPeer& waiting = client();
   RelayedPeer& other = client();
