@@ -18,8 +18,8 @@ void RelayFlow::begin_with(std::string_view said, std::string_view heard) {
 }
 
 void RelayFlow::on_store() {
-  store_ = true;
   if (tls_) engine_ = std::make_unique<secure::TlsEngine>(tls_, secure::TlsEngine::Role::Client);
+  store_ = true;
 }
 
 bool RelayFlow::lost_store() {
@@ -34,6 +34,7 @@ void RelayFlow::take(Side from, std::string_view bytes) {
     to_store_ += bytes;
     return look_at_opening();
   }
+  if (!has_store()) return;
   if (!engine_)
     to_client_ += bytes;
   else
@@ -66,7 +67,7 @@ void RelayFlow::lose_client() {
 
 bool RelayFlow::wants(Side from) const {
   if (ended_[index(from)] || fault_ != Fault::None) return false;
-  if (from == Side::Store) return store_ && to_client_.empty();
+  if (from == Side::Store) return has_store() && to_client_.empty();
   return to_store_.size() < kAtOnce && (!engine_ || engine_->output().size() < kAtOnce);
 }
 
@@ -78,7 +79,7 @@ void RelayFlow::encrypt_some() {
 
 std::string_view RelayFlow::output(Side to) {
   if (to == Side::Client) return to_client_;
-  if (!store_ || fault_ == Fault::NoTcpStore) return {};
+  if (!has_store() || fault_ == Fault::NoTcpStore) return {};
   if (!engine_) return looked_at_ ? std::string_view(to_store_) : std::string_view();
   encrypt_some();
   return engine_->output();

@@ -35,7 +35,8 @@ class RelayFlow {
   // The relay itself is the client, and may say what it likes.
   void trust_client() { looked_at_ = true; }
 
-  // A connection to the store stands. Again after one that lost_store() told of.
+  // A connection to the store stands. Again after one that lost_store() told of. Throws
+  // std::bad_alloc: as if it did not stand.
   void on_store();
   // It is gone: true if nothing has been said there yet, since neither has proved that it has the
   // token, so that another connection will do.
@@ -60,7 +61,7 @@ class RelayFlow {
   // Both have heard of the other's end.
   [[nodiscard]] bool is_over() const { return told_[0] && told_[1]; }
   // There is a store, which knows the token if there is one.
-  [[nodiscard]] bool is_open() const { return store_ && (!tls_ || engine_->is_open()); }
+  [[nodiscard]] bool is_open() const { return has_store() && (!tls_ || engine_->is_open()); }
   // The client has gone before that, and nothing that it has said is left.
   [[nodiscard]] bool is_deserted() const {
     return ended_[index(Side::Client)] && to_store_.empty() && !ended_[index(Side::Store)] &&
@@ -68,6 +69,8 @@ class RelayFlow {
   }
 
  private:
+  // Nothing is plain for a store that has the token.
+  [[nodiscard]] bool has_store() const { return store_ && (!tls_ || engine_ != nullptr); }
   static constexpr std::size_t index(Side side) { return static_cast<std::size_t>(side); }
   void look_at_opening();
   void encrypt_some();

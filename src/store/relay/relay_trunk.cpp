@@ -35,6 +35,17 @@ std::string RelayTrunk::place() const {
   return "the workers' store at " + to_string(store_);
 }
 
+// What a lack of memory breaks off must not leave clients that nobody serves.
+template <typename Act>  // Act()
+void RelayTrunk::safely(Act act) {
+  try {
+    act();
+  } catch (const std::exception& failed) {
+    say_("the connection to " + place() + " is lost: " + failed.what(), "lost");
+    lose_all();
+  }
+}
+
 // ---- clients ----
 
 RelayMux::Stream RelayTrunk::join(TrunkClient& client) {
@@ -66,7 +77,7 @@ void RelayTrunk::touch() {
   if (is_closed_ || std::exchange(is_touched_, true)) return;
   asio::post(io_, [self = shared_from_this()] {
     self->is_touched_ = false;
-    if (!self->is_closed_) self->safely(&RelayTrunk::pump);
+    if (!self->is_closed_) self->safely([&self] { self->pump(); });
   });
 }
 
@@ -81,7 +92,7 @@ void RelayTrunk::tell_clients() {
 void RelayTrunk::dial() {
   dialer_.emplace(io_, store_, [this](Result<FileDescriptor> socket) {
     const auto self = shared_from_this();
-    on_dialed(std::move(socket));
+    self->safely([&] { self->on_dialed(std::move(socket)); });
   });
 }
 
@@ -91,13 +102,14 @@ void RelayTrunk::on_dialed(Result<FileDescriptor> socket) {
     dialer_.reset();
     return try_again(why);
   }
+  auto flow = std::make_unique<RelayFlow>(tls_);
+  flow->trust_client();
+  flow->on_store();
+  flow_ = std::move(flow);
   socket_.assign(socket->release());
   dialer_.reset();
   ++number_;
   awaits_readable_ = awaits_writable_ = false;
-  flow_ = std::make_unique<RelayFlow>(tls_);
-  flow_->trust_client();
-  flow_->on_store();
   pump();
 }
 
@@ -156,16 +168,6 @@ void RelayTrunk::on_gone() {
 }
 
 // ---- bytes ----
-
-// What a lack of memory breaks off must not leave clients that nobody serves.
-void RelayTrunk::safely(void (RelayTrunk::*act)()) {
-  try {
-    (this->*act)();
-  } catch (const std::exception& failed) {
-    say_("the connection to " + place() + " is lost: " + failed.what(), "lost");
-    lose_all();
-  }
-}
 
 void RelayTrunk::pump() {
   const auto self = shared_from_this();
@@ -229,7 +231,7 @@ void RelayTrunk::await_readable() {
                      [self = shared_from_this(), number = number_](std::error_code) {
                        if (self->is_closed_ || number != self->number_) return;
                        self->awaits_readable_ = false;
-                       self->safely(&RelayTrunk::read);
+                       self->safely([&self] { self->read(); });
                      });
 }
 
@@ -239,7 +241,7 @@ void RelayTrunk::await_writable() {
                      [self = shared_from_this(), number = number_](std::error_code) {
                        if (self->is_closed_ || number != self->number_) return;
                        self->awaits_writable_ = false;
-                       self->safely(&RelayTrunk::pump);
+                       self->safely([&self] { self->pump(); });
                      });
 }
 

@@ -71,7 +71,8 @@ class RelayTrunk : public std::enable_shared_from_this<RelayTrunk> {
   void dial();
   void on_dialed(Result<FileDescriptor> socket);
   void try_again(const std::string& why);
-  void safely(void (RelayTrunk::*act)());
+  template <typename Act>
+  void safely(Act act);
   void pump();
   void flush();
   void read();

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <exception>
 #include <string_view>
 #include <system_error>
 #include <utility>
@@ -157,7 +158,11 @@ void RelayedClient::go_on_alone() {
 void RelayedClient::dial() {
   dialer_.emplace(round_.io, round_.store, [this](Result<FileDescriptor> socket) {
     const auto self = shared_from_this();
-    on_dialed(std::move(socket));
+    try {
+      self->on_dialed(std::move(socket));
+    } catch (const std::exception& failed) {  // a lack of memory, say
+      self->give_up(failed.what());
+    }
   });
 }
 

@@ -29,12 +29,14 @@
 #include "drun/store/client.hpp"
 #include "drun/store/errors.hpp"
 #include "drun/store/server.hpp"
+#include "secure/tls_engine.hpp"
 #include "store/server/listen_socket.hpp"
 #include "support/eavesdropper.hpp"
 #include "support/every_call.hpp"
 #include "support/patience.hpp"
 #include "support/raw_connection.hpp"
 #include "support/running_server.hpp"
+#include "support/scarce_memory.hpp"
 #include "support/tls_peer.hpp"
 
 namespace drun::store {
@@ -527,6 +529,47 @@ TEST(RelayOfAJobTest, OnTheWayNobodyReadsKeysAndValues) {
         EXPECT_THAT(heard, HasSubstr(text)) << "it is there to be heard";
     }
   }
+}
+
+// They learn of it, and the store hears nothing that is not secret.
+TEST(RelayOfAJobTest, WithoutMemoryForTlsThoseWhoWaitAreClosed) {
+  if (!test::kHasScarceMemory) GTEST_SKIP() << "memory cannot be made scarce";
+  auto bound = bind_endpoint({"127.0.0.1", 0}).value();
+  ASSERT_TRUE(start_listening(bound.front().get()));
+  RelayOptions relayed;
+  relayed.tls = test::tls_of(test::kToken);
+  Relay relay(relayed);
+  const Endpoint place = relay.begin(local_endpoint(bound.front().get()).value()).value();
+  test::too_large = sizeof(secure::TlsEngine);
+  TcpStoreConnection waiting(place);
+  waiting.set("/k", "secret");
+  EXPECT_TRUE(waiting.is_closed_by_peer());
+  test::too_large = 0;
+  FileDescriptor heard(::accept4(bound.front().get(), nullptr, nullptr, SOCK_CLOEXEC));
+  char byte = 0;
+  EXPECT_EQ(::recv(heard.get(), &byte, 1, 0), 0);
+}
+
+TEST(RelayOfAJobTest, WithoutMemoryForTlsNobodyGoesOnAlone) {
+  if (!test::kHasScarceMemory) GTEST_SKIP() << "memory cannot be made scarce";
+  ServerOptions options;
+  options.tls = test::tls_of(test::kToken);
+  options.workers_need_token = true;
+  Server server(options);
+  const Endpoint endpoint = server.add_listener({"127.0.0.1", 0}, Table::Workers).value();
+  const test::Serving serving(server);
+  RelayOptions relayed;
+  relayed.tls = options.tls;
+  Relay relay(relayed);
+  const Endpoint place = relay.begin(endpoint).value();
+  TcpStoreConnection one(place);
+  TcpStoreConnection other(place);
+  EXPECT_EQ(one.add("/n", 1), 1);
+  test::too_large = sizeof(secure::TlsEngine);
+  one.set("/large", std::string(100'000, 'x'));
+  EXPECT_TRUE(one.is_closed_by_peer());
+  test::too_large = 0;
+  EXPECT_EQ(other.add("/n", 1), 2);
 }
 
 // As a store does that is full of strangers.

@@ -1,6 +1,7 @@
 #include "store/relay/relay_flow.hpp"
 
 #include <memory>
+#include <new>
 #include <string>
 #include <string_view>
 
@@ -9,6 +10,7 @@
 
 #include "secure/tls_engine.hpp"
 #include "store/protocol/control_protocol.hpp"
+#include "support/scarce_memory.hpp"
 #include "support/tls_peer.hpp"
 
 namespace drun::store {
@@ -239,6 +241,22 @@ TEST_F(SecureRelayFlowTest, AConnectionThatEndsInTheHandshakeIsNoLoss) {
   exchange();
   EXPECT_EQ(heard_, "question");
   EXPECT_FALSE(flow_.lost_store()) << "the store has heard the question";
+}
+
+TEST_F(SecureRelayFlowTest, WithoutMemoryForTlsNothingIsSaidPlainly) {
+  if (!test::kHasScarceMemory) GTEST_SKIP() << "memory cannot be made scarce";
+  flow_.take(Side::Client, "question");
+  test::too_large = sizeof(Engine);
+  EXPECT_THROW(flow_.on_store(), std::bad_alloc);
+  test::too_large = 0;
+  EXPECT_EQ(sent(flow_, Side::Store), "");
+  EXPECT_FALSE(flow_.is_open());
+  EXPECT_FALSE(flow_.wants(Side::Store));
+  flow_.take(Side::Store, "answer");
+  EXPECT_EQ(flow_.output(Side::Client), "");
+  flow_.on_store();
+  exchange();
+  EXPECT_EQ(heard_, "question");
 }
 
 TEST(RelayFlowOfPlainBytesTest, ALostStoreIsLost) {
