@@ -307,6 +307,7 @@ void RelayMux::share_wait(Stream stream, Client& client, const std::string& key)
   ++client.waits;
   client.shares.push_back(wait);
   if (!is_late) return;
+  ++client.joins;
   client.awaits = Awaits::Join;
   joins_.push_back(stream);
 }
@@ -330,12 +331,14 @@ void RelayMux::drop_shares(Stream stream, Client& client) {
     auto& members = shared_waits_.at(wait).members;
     std::erase_if(members, [&](const SharedWait::Member& m) { return m.client == stream; });
   }
+  client.joins = 0;
   if (client.awaits == Awaits::Join) client.awaits = Awaits::Nothing;
 }
 
-// One of its shares of that WAIT: it is no longer a member.
-void RelayMux::take_member_off(Client& client, Stream wait) {
+// Its share of that WAIT: it is no longer a member. It may have come too late to others.
+void RelayMux::take_member_off(Client& client, Stream wait, const SharedWait::Member& member) {
   client.shares.erase(std::find(client.shares.begin(), client.shares.end(), wait));
+  if (member.sync == 0 || --client.joins > 0) return;
   if (client.awaits == Awaits::Join) client.awaits = Awaits::Nothing;
 }
 
@@ -359,17 +362,14 @@ void RelayMux::take_sync() {
   std::vector<Stream> later;
   for (const Stream stream : std::exchange(joins_, {})) {
     const auto it = clients_.find(stream);
-    if (it == clients_.end() || it->second.awaits != Awaits::Join) continue;
-    bool is_late = false;
+    if (it == clients_.end() || it->second.joins == 0) continue;
     for (const Stream wait : it->second.shares)
       for (SharedWait::Member& member : shared_waits_.at(wait).members) {
-        if (member.client != stream) continue;
-        if (member.sync <= answered)
-          member.sync = 0;
-        else
-          is_late = true;
+        if (member.client != stream || member.sync == 0 || member.sync > answered) continue;
+        member.sync = 0;
+        --it->second.joins;
       }
-    if (is_late) {
+    if (it->second.joins > 0) {
       later.push_back(stream);
       continue;
     }
@@ -388,7 +388,7 @@ void RelayMux::take_woken(Stream wait) {
   for (const SharedWait::Member& member : members) {
     Client& client = clients_.at(member.client);
     const bool is_late = member.sync > 0;
-    take_member_off(client, wait);
+    take_member_off(client, wait, member);
     --client.waits;
     if (is_late) {
       share_wait(member.client, client, key);
@@ -410,18 +410,18 @@ void RelayMux::take_push(Stream wait, std::string_view queue) {
     return relay_frames::append_frame(to_store_, wait, Type::PassOn, queue);
   waits_of_.erase(it->second.key);
   auto& members = it->second.members;
-  std::vector<Stream> late;
+  std::vector<SharedWait::Member> late;
   for (const SharedWait::Member& member : members)
-    if (member.sync > 0) late.push_back(member.client);
+    if (member.sync > 0) late.push_back(member);
   std::erase_if(members, [](const SharedWait::Member& member) { return member.sync > 0; });
   const bool is_taken = !members.empty();
   if (is_taken) {
-    const Stream stream = members.front().client;
+    const SharedWait::Member first = members.front();
     members.erase(members.begin());
-    Client& client = clients_.at(stream);
-    take_member_off(client, wait);
+    Client& client = clients_.at(first.client);
+    take_member_off(client, wait, first);
     --client.waits;
-    reply(stream, client, {&tcpstore::kStopWaiting, 1});
+    reply(first.client, client, {&tcpstore::kStopWaiting, 1});
   } else {
     relay_frames::append_frame(to_store_, wait, Type::PassOn, queue);
   }
@@ -430,11 +430,12 @@ void RelayMux::take_push(Stream wait, std::string_view queue) {
   request.keys = {queue};
   std::string bytes;
   tcpstore::encode(bytes, TcpStoreVersion::Torch2_2, request);
-  for (const Stream stream : late) {
-    Client& client = clients_.at(stream);
-    take_member_off(client, wait);
-    send(stream, client, bytes, false);
-    go_on(stream, client);
+  for (const SharedWait::Member& member : late) {
+    Client& client = clients_.at(member.client);
+    take_member_off(client, wait, member);
+    send(member.client, client, bytes, false);
+    client.unsynced = true;
+    go_on(member.client, client);
   }
 }
 
@@ -442,11 +443,10 @@ void RelayMux::take_refused_wait(Stream wait, std::string_view reason) {
   const auto members = std::exchange(shared_waits_.at(wait).members, {});
   relay_frames::append_frame(to_store_, wait, Type::Leave);
   end_shared_wait(wait);
-  for (const SharedWait::Member& member : members) {
-    Client& client = clients_.at(member.client);
-    take_member_off(client, wait);
-    close(member.client, client, reason);
-  }
+  for (const SharedWait::Member& member : members)
+    take_member_off(clients_.at(member.client), wait, member);
+  for (const SharedWait::Member& member : members)
+    close(member.client, clients_.at(member.client), reason);
 }
 
 // ---- adds ----

@@ -86,7 +86,7 @@ class RelayMux {
     Answer,   // to the request at the front of its input
     Sum,      // of its ADD
     Sync,     // that all it has said has reached the store
-    Join,     // that the store has seen a moment at which its WAIT was there
+    Join,     // that the store has seen a moment at which its WAITs were there
     Leave     // the same, behind its last request
   };
   struct Client {
@@ -100,6 +100,7 @@ class RelayMux {
     std::size_t asked = 0;         // bytes of the request that is to be answered
     std::size_t waits = 0;         // WAIT and BARRIER that are not over
     std::vector<Stream> shares{};  // those of them that are others', too
+    std::size_t joins = 0;         // of these, that it came to too late as far as is known
     Awaits awaits = Awaits::Nothing;
     Fate fate = Fate::Served;
     bool cancels = false;   // what is to be answered is a CANCEL_WAIT
@@ -136,7 +137,7 @@ class RelayMux {
   void share_wait(Stream stream, Client& client, const std::string& key);
   [[nodiscard]] Stream begin_shared_wait(const std::string& key);
   void drop_shares(Stream stream, Client& client);
-  void take_member_off(Client& client, Stream wait);
+  void take_member_off(Client& client, Stream wait, const SharedWait::Member& member);
   void end_shared_wait(Stream wait);
   void note_queue(std::string_view key);
   void take_sync();

@@ -274,6 +274,34 @@ TEST_F(RelayMuxTest, WhoJoinsTooLateWaitsForTheNextTime) {
   EXPECT_EQ(late.take(), kDone);
 }
 
+// The end of one of its waits says nothing of another.
+TEST_F(RelayMuxTest, WhoWaitsForTwoKeysIsForgottenForNeither) {
+  TestPeer elsewhere(world_);
+  RelayedPeer& first = client();
+  RelayedPeer& both = client();
+  first.send(wait({"b"}));
+  both.send(wait({"a"}));
+  elsewhere.send(kHello + plain(Op::Set, "a", ""));
+  both.say(wait({"b"}));  // too late, as far as the relay knows
+  EXPECT_EQ(both.take(), kDone);
+  elsewhere.send(plain(Op::Set, "b", "") + plain(Op::DeleteKey, "b"));
+  EXPECT_EQ(first.take(), kDone);
+  EXPECT_EQ(both.take(), kDone);
+}
+
+TEST_F(RelayMuxTest, WhoWaitsTwiceAndIsRefusedIsClosedOnce) {
+  Limits tight;
+  tight.total_bytes = 1;
+  PeerWorld world(tight);
+  RelayedNode node(world);
+  RelayedPeer one(node);
+  one.send(kHello);
+  one.say(wait({"k"}) + wait({"k"}));
+  EXPECT_EQ(one.take(), "");
+  EXPECT_TRUE(one.is_closed());
+  EXPECT_STREQ(one.close_reason(), kFull);
+}
+
 // As on a connection of its own: a later request of its own comes behind its wait.
 TEST_F(RelayMuxTest, WhoJoinsIsServedOnWhenItsWaitIsThere) {
   RelayedPeer& first = client();
