@@ -186,13 +186,13 @@ bool RelayMux::serve_next(Stream stream, Client& client) {
       return false;
     case tcpstore::Decoder::Status::NeedMore:
       client.needed = decoded.size;
-      if (is_long && client.waits == 0) promote(stream, client);
+      if (is_long && !client.is_waiting()) promote(stream, client);
       return false;
     case tcpstore::Decoder::Status::Complete:
       break;
   }
   client.needed = 1;
-  if (is_long && client.waits == 0) {
+  if (is_long && !client.is_waiting()) {
     promote(stream, client);
     return false;
   }
@@ -208,10 +208,10 @@ bool RelayMux::serve_next(Stream stream, Client& client) {
 void RelayMux::serve(Stream stream, Client& client, std::size_t size) {
   const TcpStoreVersion version = client.decoder->version();
   // A client of the old versions sends again only when it has given up its wait.
-  if (version != TcpStoreVersion::Torch2_2 && client.waits > 0) {
+  if (version != TcpStoreVersion::Torch2_2 && client.is_waiting()) {
     drop_shares(stream, client);
     send_leave(stream, client);
-    client.waits = 0;
+    client.own_waits = 0;
   }
   const bool queues =
       request_.op == Op::QueuePush || request_.op == Op::QueuePop || request_.op == Op::QueueLen;
@@ -242,8 +242,8 @@ void RelayMux::serve(Stream stream, Client& client, std::size_t size) {
   }
   const bool waits = request_.op == Op::Wait || request_.op == Op::Barrier;
   // With a wait pending it cannot move to a connection of its own.
-  send(stream, client, bytes, client.waits > 0);
-  if (waits) ++client.waits;
+  send(stream, client, bytes, client.is_waiting());
+  if (waits) ++client.own_waits;
   client.unsynced = true;
   if (waits || row_of(request_.op).reply == ReplyShape::None) {
     client.served += size;
@@ -304,7 +304,6 @@ void RelayMux::share_wait(Stream stream, Client& client, const std::string& key)
   const bool is_late = !is_first && (client.unsynced || taken_ > shared.begins);
   shared.members.push_back({stream, is_late ? last_sync_ + 1 : 0});
   client.touched = true;
-  ++client.waits;
   client.shares.push_back(wait);
   if (!is_late) return;
   ++client.joins;
@@ -327,7 +326,6 @@ RelayMux::Stream RelayMux::begin_shared_wait(const std::string& key) {
 
 void RelayMux::drop_shares(Stream stream, Client& client) {
   for (const Stream wait : std::exchange(client.shares, {})) {
-    client.waits -= std::min<std::size_t>(client.waits, 1);
     auto& members = shared_waits_.at(wait).members;
     std::erase_if(members, [&](const SharedWait::Member& m) { return m.client == stream; });
   }
@@ -389,7 +387,6 @@ void RelayMux::take_woken(Stream wait) {
     Client& client = clients_.at(member.client);
     const bool is_late = member.sync > 0;
     take_member_off(client, wait, member);
-    --client.waits;
     if (is_late) {
       share_wait(member.client, client, key);
       go.push_back(member.client);
@@ -420,7 +417,6 @@ void RelayMux::take_push(Stream wait, std::string_view queue) {
     members.erase(members.begin());
     Client& client = clients_.at(first.client);
     take_member_off(client, wait, first);
-    --client.waits;
     reply(first.client, client, {&tcpstore::kStopWaiting, 1});
   } else {
     relay_frames::append_frame(to_store_, wait, Type::PassOn, queue);
@@ -434,6 +430,7 @@ void RelayMux::take_push(Stream wait, std::string_view queue) {
     Client& client = clients_.at(member.client);
     take_member_off(client, wait, member);
     send(member.client, client, bytes, false);
+    ++client.own_waits;
     client.unsynced = true;
     go_on(member.client, client);
   }
@@ -632,14 +629,15 @@ void RelayMux::take_frame(const control::Frame& frame) {
       if (client->awaits != Awaits::Answer) return;
       client->awaits = Awaits::Nothing;
       client->unsynced = false;
-      if (std::exchange(client->cancels, false)) client->waits = 0;
+      if (std::exchange(client->cancels, false)) client->own_waits = 0;
       take_off(client->input, std::exchange(client->asked, 0));
       reply(stream, *client, frame.body);
       return go_on(stream, *client);
     case Type::Woken:
       if (shared_waits_.contains(stream)) return take_woken(stream);
-      if (client == nullptr || client->fate != Fate::Served) return;
-      client->waits -= std::min<std::size_t>(client->waits, 1);
+      if (client == nullptr || client->fate != Fate::Served || client->has_given_up()) return;
+      if (client->own_waits == 0) return;
+      --client->own_waits;
       return reply(stream, *client, {&tcpstore::kStopWaiting, 1});
     case Type::TooLong:
       if (client == nullptr || client->awaits != Awaits::Answer) return;
@@ -656,7 +654,8 @@ void RelayMux::take_frame(const control::Frame& frame) {
     default:
       break;
   }
-  if (frame.type != static_cast<std::uint8_t>(control::FrameType::Done)) {
+  const bool is_done = frame.type == static_cast<std::uint8_t>(control::FrameType::Done);
+  if (!is_done || (client != nullptr && client->leaves == 0)) {
     state_ = State::Broken;
   } else if (client != nullptr && --client->leaves == 0 && client->awaits == Awaits::Leave &&
              client->fate == Fate::Served) {

@@ -98,8 +98,8 @@ class RelayMux {
     std::size_t needed = 1;        // fewer bytes of input are no use
     std::size_t leaves = 0;        // that are not answered
     std::size_t asked = 0;         // bytes of the request that is to be answered
-    std::size_t waits = 0;         // WAIT and BARRIER that are not over
-    std::vector<Stream> shares{};  // those of them that are others', too
+    std::size_t own_waits = 0;     // WAIT and BARRIER that are not over
+    std::vector<Stream> shares{};  // WAITs that are others', too
     std::size_t joins = 0;         // of these, that it came to too late as far as is known
     Awaits awaits = Awaits::Nothing;
     Fate fate = Fate::Served;
@@ -109,6 +109,11 @@ class RelayMux {
     bool ended = false;
     bool lost = false;
     bool changed = false;
+
+    [[nodiscard]] bool is_waiting() const { return own_waits > 0 || !shares.empty(); }
+    // What it has given up may have been over when the store heard of it. Its own end is no such
+    // Leave.
+    [[nodiscard]] bool has_given_up() const { return leaves > (awaits == Awaits::Leave ? 1U : 0U); }
   };
   struct Term {
     Stream client = 0;

@@ -373,6 +373,27 @@ TEST_F(RelayMuxTest, AnOldClientThatGoesOnHasGivenUpItsWait) {
   EXPECT_EQ(old.take(), "");
 }
 
+// The end of what it has given up is no end of the wait that it has begun since.
+TEST_F(RelayMuxTest, WhatAnOldClientHasGivenUpEndsNoOtherWait) {
+  const auto v = TcpStoreVersion::Torch1_13;
+  for (const std::string& next : {wait({"x"}, v), wait({"x", "k"}, v)}) {
+    PeerWorld world;
+    RelayedNode node(world);
+    TestPeer elsewhere(world);
+    RelayedPeer old(node);
+    old.send(plain(Op::GetNumKeys, "", "", v));
+    EXPECT_EQ(old.take(), number(0));
+    old.send(wait({"k", "j"}, v));
+    elsewhere.send(kHello + plain(Op::Set, "k", "") + plain(Op::Set, "j", ""));
+    old.say(next);  // before the relay hears of it
+    EXPECT_EQ(old.take(), "");
+    elsewhere.send(plain(Op::Set, "x", ""));
+    EXPECT_EQ(old.take(), kDone);
+    old.send(plain(Op::Set, "k", std::string(RelayMux::kLongest + 1, 'x'), v));
+    EXPECT_TRUE(old.is_alone()) << "it waits for nothing";
+  }
+}
+
 TEST_F(RelayMuxTest, BarriersMeetAcrossNodes) {
   RelayedNode elsewhere(world_);
   RelayedPeer there(elsewhere);
@@ -536,6 +557,17 @@ TEST(RelayMuxOfNoStoreTest, NoticesWhatIsNotTheProtocol) {
     mux.take_from_store(bytes);
     EXPECT_TRUE(mux.is_broken());
   }
+}
+
+TEST(RelayMuxOfNoStoreTest, NoticesTheAnswerToALeaveThatItHasNotSaid) {
+  RelayMux mux;
+  std::string done;
+  control::encode(done, 1, control::Reply(control::Done{}));
+  mux.take_from_store(done);
+  ASSERT_EQ(mux.add(), 1U);
+  EXPECT_FALSE(mux.is_broken());
+  mux.take_from_store(done);
+  EXPECT_TRUE(mux.is_broken());
 }
 
 TEST_F(RelayMuxTest, OneOf2_1SaysSoOnAConnectionOfItsOwn) {
