@@ -328,6 +328,7 @@ void RelayMux::drop_shares(Stream stream, Client& client) {
   for (const Stream wait : std::exchange(client.shares, {})) {
     auto& members = shared_waits_.at(wait).members;
     std::erase_if(members, [&](const SharedWait::Member& m) { return m.client == stream; });
+    if (members.empty()) deserted_.push_back(wait);
   }
   client.joins = 0;
   if (client.awaits == Awaits::Join) client.awaits = Awaits::Nothing;
@@ -421,6 +422,7 @@ void RelayMux::take_push(Stream wait, std::string_view queue) {
   } else {
     relay_frames::append_frame(to_store_, wait, Type::PassOn, queue);
   }
+  if (members.empty()) deserted_.push_back(wait);
   tcpstore::Request request;
   request.op = Op::Wait;
   request.keys = {queue};
@@ -450,11 +452,9 @@ void RelayMux::take_refused_wait(Stream wait, std::string_view reason) {
 
 void RelayMux::end_turn() {
   if (state_ != State::Open) return;
-  for (auto it = shared_waits_.begin(); it != shared_waits_.end();) {
-    const Stream wait = it->first;
-    const bool is_deserted = it->second.members.empty();
-    ++it;
-    if (!is_deserted) continue;
+  for (const Stream wait : std::exchange(deserted_, {})) {
+    const auto it = shared_waits_.find(wait);
+    if (it == shared_waits_.end() || !it->second.members.empty()) continue;
     relay_frames::append_frame(to_store_, wait, Type::Leave);
     end_shared_wait(wait);
   }

@@ -174,6 +174,7 @@ class RelayMux {
   std::vector<Stream> changed_;
   std::unordered_map<Stream, SharedWait> shared_waits_;
   std::unordered_map<std::string, Stream> waits_of_;  // by key: those that others may join
+  std::vector<Stream> deserted_;                      // shared waits whose last member has gone
   std::unordered_set<std::string> queues_;            // who waits for them is woken one by one
   std::vector<Stream> joins_;                         // clients that wait for a sync
   std::uint64_t last_sync_ = 0;                       // that was sent
