@@ -5,8 +5,11 @@
 // the request as take_request() reads it. 128 to 191: bytes that a relay hears. 192 and more: bytes
 // that a store hears from a relay.
 #include <array>
+#include <cstddef>
+#include <iterator>
 #include <memory>
 #include <string>
+#include <string_view>
 
 #include "fuzz/fuzz.hpp"
 #include "fuzz/requests.hpp"
@@ -28,7 +31,7 @@ using test::TestPeer;
 class RelayComparison {
  public:
   RelayComparison() {
-    for (RelayedNode& node : nodes_) {  // which is to know that it is a queue
+    for (RelayedNode& node : nodes_) {  // which is to know of one queue that it is one
       RelayedPeer first(node);
       std::string bytes(tcpstore::kHandshake);
       tcpstore::encode(bytes, TcpStoreVersion::Torch2_2,
@@ -54,6 +57,12 @@ class RelayComparison {
     peers_[client]->send(tcpstore::kHandshake);
   }
 
+  // Those who wait for it are of that node. It takes it for a key, until it hears of what is in it.
+  static std::string_view unknown_queue(std::size_t node, std::size_t number) {
+    static constexpr std::string_view kNames[][3] = {{"l0", "l1", "l2"}, {"r0", "r1", "r2"}};
+    return kNames[node][number % std::size(kNames[node])];
+  }
+
   void step(Source& source) {
     const std::uint8_t head = source.u8();
     const std::size_t client = head % kClients;
@@ -62,7 +71,9 @@ class RelayComparison {
     tcpstore::Request request = take_request(source, TcpStoreVersion::Torch2_2);
     using tcpstore::Op;
     if (request.op == Op::QueuePush || request.op == Op::QueuePop || request.op == Op::QueueLen)
-      request.key = "q";
+      request.key = cut % 3 == 0 ? "q" : unknown_queue(cut % 3 - 1U, cut / 3);
+    if (request.op == Op::Wait && request.keys.size() == 1 && cut % 2 == 0)
+      request.keys = {unknown_queue(client % 2, cut / 2)};
     std::string bytes;
     tcpstore::encode(bytes, TcpStoreVersion::Torch2_2, request);
     in_pieces(bytes, cut, [&](std::string_view piece) { peers_[client]->send(piece); });

@@ -81,8 +81,8 @@ class Session {
   void connect(std::size_t i) {
     model_.leave(i);
     peers_[i].reset();
-    peers_[i] = ways_ == Ways::Direct || i % 3 == 0 ? std::make_unique<Line>(world_)
-                                                    : std::make_unique<Line>(nodes_[i % 2]);
+    peers_[i] =
+        is_relayed(i) ? std::make_unique<Line>(nodes_[i % 2]) : std::make_unique<Line>(world_);
     versions_[i] = below(3) == 0 ? TcpStoreVersion::Torch2_1 : TcpStoreVersion::Torch2_2;
     // An old client is a 2.1 from its first CANCEL_WAIT on.
     std::string bytes(tcpstore::kHandshake);
@@ -117,10 +117,21 @@ class Session {
   static bool is_of_queues(Op op) {
     return op == Op::QueuePush || op == Op::QueuePop || op == Op::QueueLen;
   }
-  // Relays know that it is one.
-  std::string_view queue() { return below(2) == 0 ? "q" : ""; }
+  // That the first two are queues relays know. The others they take for keys, until they hear of
+  // what is in them: those who wait for one of these are of one node, and wait for nothing else.
+  std::string_view queue() {
+    if (below(2) == 0) return below(2) == 0 ? "q" : "";
+    return unknown_queue(below(std::size(nodes_)));
+  }
+  std::string_view unknown_queue(std::size_t node) {
+    static constexpr std::string_view kNames[][6] = {{"l0", "l1", "l2", "l3", "l4", "l5"},
+                                                     {"r0", "r1", "r2", "r3", "r4", "r5"}};
+    return kNames[node][below(std::size(kNames[node]))];
+  }
+  [[nodiscard]] bool is_relayed(std::size_t i) const { return ways_ == Ways::Mixed && i % 3 != 0; }
 
-  Request request(TcpStoreVersion version) {
+  Request request(std::size_t i) {
+    const TcpStoreVersion version = versions_[i];
     Request r;
     do {
       r.op = static_cast<Op>(1 + below(18));
@@ -135,13 +146,14 @@ class Session {
       r.keys.push_back(key());
       r.values.push_back(value());
     }
+    if (r.op == Op::Wait && is_relayed(i) && below(2) == 0) r.keys = {unknown_queue(i % 2)};
     return r;
   }
 
   void step() {
     const std::size_t i = below(kClients);
     if (below(40) == 0) return connect(i);
-    const Request r = request(versions_[i]);
+    const Request r = request(i);
     std::string bytes;
     tcpstore::encode(bytes, versions_[i], r);
     const std::size_t cut = below(bytes.size() + 1);
