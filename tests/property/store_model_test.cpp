@@ -401,5 +401,39 @@ TEST(StoreModelTest, AddsThatTravelTogetherAreAnsweredOneByOne) {
   }
 }
 
+// A client says much at once: behind what a full store refuses nothing is done any more.
+TEST(StoreModelTest, AFullStoreDoesNoMoreForAClientOfARelay) {
+  constexpr std::string_view kNames[] = {"a", "b", "c"};
+  constexpr Op kOps[] = {Op::Set, Op::Add, Op::Add, Op::Append, Op::DeleteKey, Op::Get};
+  Limits tight;
+  tight.total_bytes = 2 * KeyTable::kOverheadBytes + 30;
+  const auto [first, count] = test::seeds_to_run(1000);
+  for (std::uint64_t seed = first; seed < first + count; ++seed) {
+    std::mt19937_64 random(seed);
+    std::string said(tcpstore::kHandshake);
+    for (int i = 0; i < 6; ++i)
+      tcpstore::encode(said, TcpStoreVersion::Torch2_2,
+                       {.op = kOps[random() % std::size(kOps)],
+                        .key = kNames[random() % std::size(kNames)],
+                        .value = random() % 4 == 0 ? "11111111111111111111" : "1",
+                        .number = 1});
+    PeerWorld straight(tight);
+    TestPeer direct(straight);
+    direct.send(said);
+    PeerWorld world(tight);
+    test::RelayedNode node(world);
+    test::RelayedPeer relayed(node);
+    relayed.say(said);
+    ASSERT_EQ(relayed.take(), direct.take()) << "again with DRUN_SEED=" << seed;
+    ASSERT_EQ(relayed.is_closed(), direct.is_closed()) << "seed " << seed;
+    for (const std::string_view name : kNames) {
+      const std::string* there = straight.job.find(name);
+      const std::string* here = world.job.find(name);
+      ASSERT_EQ(here == nullptr ? "none" : *here, there == nullptr ? "none" : *there)
+          << "seed " << seed << ", key " << name;
+    }
+  }
+}
+
 }  // namespace
 }  // namespace drun::store
