@@ -11,6 +11,7 @@
 #include <variant>
 #include <vector>
 
+#include "store/protocol/relay_frames.hpp"
 #include "store/server/peer.hpp"
 
 namespace drun::store {
@@ -153,7 +154,11 @@ bool ControlHandler::apply(const control::Frame& frame) {
   }
   if (!check_id()) return true;
   if (decoded == control::DecodeStatus::UnknownType) {
-    fail(ErrorCode::UnknownRequest, "unknown request type " + std::to_string(frame.type));
+    const JobScope* scope = peer_.scope();
+    if (scope != nullptr && frame.type == static_cast<std::uint8_t>(relay_frames::Type::Begin))
+      fail(ErrorCode::OtherJob, scope->refusal());
+    else
+      fail(ErrorCode::UnknownRequest, "unknown request type " + std::to_string(frame.type));
     return true;
   }
   if (decoded == control::DecodeStatus::TooManyKeys) {

@@ -242,9 +242,10 @@ Peer::State Peer::next_frame(std::string_view bytes, Fed& fed, Turn::Share& shar
 
 // ---- a relay ----
 
-// What it has asked for before is not for relays.
+// What it has asked for before is not for relays. Nor is a job's token: whom a relay speaks for may
+// ask for any key.
 bool Peer::may_relay() const {
-  return !has_session() && !is_waiting() && KeyTable::watch_count(*this) == 0;
+  return scope_ == nullptr && !has_session() && !is_waiting() && KeyTable::watch_count(*this) == 0;
 }
 
 Peer::State Peer::next_relayed(std::string_view bytes, Fed& fed, Turn::Share& share) {

@@ -12,6 +12,7 @@
 #include <gtest/gtest.h>
 
 #include "store/protocol/bytes.hpp"
+#include "store/protocol/relay_frames.hpp"
 #include "support/test_peer.hpp"
 
 namespace drun::store::control {
@@ -460,6 +461,23 @@ TEST_F(ControlHandlerTest, AJobsTokenReachesTheKeysOfTheJobAlone) {
   EXPECT_EQ(value("drun/b/k"), "secret");
   EXPECT_EQ(value("drun/a/k"), "v");
   EXPECT_FALSE(a.is_closed());
+}
+
+// A relay's requests are for the clients' keys, which may be any.
+TEST_F(ControlHandlerTest, AJobsTokenMakesNoRelay) {
+  JobClient a(world, "a");
+  client.call<Committed>(1, put("drun/b/k", "secret"));
+  std::string begin;
+  relay_frames::append_frame(begin, 2, relay_frames::Type::Begin);
+  a.send(begin);
+  EXPECT_EQ(a.only<Error>(2).code, ErrorCode::OtherJob);
+  std::string get;
+  tcpstore::encode(get, TcpStoreVersion::Torch2_2, {.op = tcpstore::Op::Get, .key = "drun/b/k"});
+  std::string relayed;
+  relay_frames::append_frame(relayed, 3, relay_frames::Type::Request, get);
+  a.send(relayed);
+  EXPECT_EQ(a.only<Error>(3).code, ErrorCode::UnknownRequest);
+  a.call<Committed>(4, put("drun/a/k", "v"));
 }
 
 TEST_F(ControlHandlerTest, WhoAsksForAllKeysWithAJobsTokenIsToldOfTheJobs) {
