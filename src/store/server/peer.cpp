@@ -141,13 +141,14 @@ Peer::State Peer::feed_tcpstore(std::string_view bytes, Fed& fed, Turn::Share& s
         break;
     }
     if (scope_ && !scope_->holds(request)) return close(kOtherJobsKeys);
-    if (!context_.turn.has_room() && tcpstore::takes_much(table, request)) return State::AwaitsTurn;
+    if (!context_.turn.has_room() && tcpstore::takes_much(table, request, scope()))
+      return State::AwaitsTurn;
     // A client of the old versions sends again only when it has given up its wait.
     if (KeyTable::is_waiting(*this) && decoder_.version() != TcpStoreVersion::Torch2_2)
       table.cancel_waits(*this);
     ++context_.counters.requests;
     const std::size_t before = output_.size() + sent_now_;
-    const std::size_t keys = tcpstore::keys_of(table, request);
+    const std::size_t keys = tcpstore::keys_of(table, request, scope());
     const std::uint64_t told_before = table.told();
     const char* failure =
         tcpstore::apply(table, *this, ++last_wait_, request, context_.limits, output_, scope());
@@ -155,7 +156,9 @@ Peer::State Peer::feed_tcpstore(std::string_view bytes, Fed& fed, Turn::Share& s
     const std::size_t after = std::max(before, output_.size() + sent_now_);
     const std::uint64_t told = table.told() - told_before;
     context_.turn.note(decoded.size + after - before + keys * Turn::kBytesOfAKey, told);
-    share.note(told);
+    // A number of keys is asked for and answered in few bytes, which hold nobody up.
+    const bool is_number = request.op == tcpstore::Op::GetNumKeys;
+    share.note(told + (is_number ? keys * Turn::kBytesOfAKey : 0));
     if (failure != nullptr) return close(failure);
     fed.consumed += decoded.size;
     bytes.remove_prefix(decoded.size);

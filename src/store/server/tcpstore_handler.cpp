@@ -276,8 +276,9 @@ bool replies_more_than(std::size_t most, const KeyTable& table, const Request& r
   }
 }
 
-bool takes_much(const KeyTable& table, const Request& request) {
-  std::size_t work = keys_of(table, request) * Turn::kBytesOfAKey + bytes_to_tell(table, request);
+bool takes_much(const KeyTable& table, const Request& request, const JobScope* scope) {
+  std::size_t work =
+      keys_of(table, request, scope) * Turn::kBytesOfAKey + bytes_to_tell(table, request);
   const auto add_value = [&](std::string_view key) {
     const std::string* value = table.find(key);
     work += value ? value->size() : 0;

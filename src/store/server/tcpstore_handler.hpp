@@ -24,9 +24,11 @@ namespace drun::store::tcpstore {
                                 const JobScope* scope = nullptr);
 
 // How many keys it looks at, if that may be many. `request` has keys of another one if it has none
-// of its own.
-[[nodiscard]] inline std::size_t keys_of(const KeyTable& table, const Request& request) {
+// of its own. Those in a `scope` are counted one by one.
+[[nodiscard]] inline std::size_t keys_of(const KeyTable& table, const Request& request,
+                                         const JobScope* scope = nullptr) {
   if (request.op == Op::ListKeys) return table.size();
+  if (request.op == Op::GetNumKeys) return scope == nullptr ? 0 : table.size();
   const bool has_keys = request.op == Op::Check || request.op == Op::Wait ||
                         request.op == Op::MultiGet || request.op == Op::MultiSet;
   return has_keys ? request.keys.size() : 0;
@@ -35,6 +37,7 @@ namespace drun::store::tcpstore {
 [[nodiscard]] bool replies_more_than(std::size_t most, const KeyTable& table,
                                      const Request& request);
 // Whether serving it takes much of a turn.
-[[nodiscard]] bool takes_much(const KeyTable& table, const Request& request);
+[[nodiscard]] bool takes_much(const KeyTable& table, const Request& request,
+                              const JobScope* scope = nullptr);
 
 }  // namespace drun::store::tcpstore

@@ -71,6 +71,43 @@ TEST_F(TurnTest, OneListHasRoomInATurnAndEveryCheapRequest) {
   EXPECT_GT(second.take().size(), std::size_t{kKeys});
 }
 
+// Has shown the token of a job.
+class JobPeer : public TestPeer {
+ public:
+  JobPeer(PeerWorld& world, std::string_view job) : TestPeer(world) {
+    note_proof(job);
+    send(tcpstore::kHandshake);
+  }
+};
+
+TEST_F(TurnTest, WhoseKeysAreCountedOneByOneWaitsForATurnWithThem) {
+  TestPeer list(world);
+  list.send(tcpstore::kHandshake);
+  JobPeer job(world, "a");
+  world.turn.begin();
+  list.send_in_turn(encoded(Op::ListKeys));
+  job.send_in_turn(encoded(Op::GetNumKeys));
+  EXPECT_TRUE(job.awaits_turn());
+  EXPECT_EQ(job.take(), "");
+  job.resume();
+  EXPECT_EQ(job.take().size(), 8U);
+  EXPECT_FALSE(world.turn.has_room()) << "that was one";
+}
+
+TEST_F(TurnTest, AFewKeysThatAreCountedOftenAreMany) {
+  PeerWorld small;
+  constexpr std::size_t kFew = 100;
+  for (std::size_t i = 0; i < kFew; ++i)
+    EXPECT_TRUE(small.job.put("drun/a/" + std::to_string(i), ""));
+  JobPeer job(small, "a");
+  std::string requests;
+  for (std::size_t i = 0; i < kRequestsOfAPeer; ++i)
+    requests += encoded(Op::GetNumKeys);
+  job.send(requests);
+  EXPECT_TRUE(job.is_paused());
+  EXPECT_LE(job.take().size(), 8 * (kRequestsOfAPeer / kFew + 1));
+}
+
 TEST_F(TurnTest, WhatWasServedBeforeIsNotCountedAgain) {
   TestPeer list(world);
   TestPeer peer(world);
