@@ -491,11 +491,12 @@ bool Connection::fits(std::size_t bytes) {
 }
 
 bool Connection::has_room(std::size_t bytes) {
-  if (fits_somewhere(bytes)) return true;
-  // Strangers to a store with a token make room for whoever has it, or may still show it.
-  while (tls_context_ != nullptr && owner_.end_a_stranger(*this))
-    if (fits_somewhere(bytes)) return true;
-  return false;
+  // Strangers to a store with a token make room for whoever has it, or may still show it. They have
+  // none of a job's share.
+  while (!fits_somewhere(bytes))
+    if (tls_context_ == nullptr || budget_.is_jobs_refusal() || !owner_.end_a_stranger(*this))
+      return false;
+  return true;
 }
 
 bool Connection::fits_somewhere(std::size_t bytes) {

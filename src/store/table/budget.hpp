@@ -88,6 +88,7 @@ class Budget {
 
   // Which limit it was that left no room, the last time.
   [[nodiscard]] const char* refusal() const { return refusal_; }
+  [[nodiscard]] bool is_jobs_refusal() const { return refusal_ == kJobFull; }
 
  private:
   std::size_t limit_;

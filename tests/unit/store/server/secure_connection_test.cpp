@@ -70,6 +70,7 @@ class SecureConnectionTest : public testing::Test, public ConnectionOwner {
   void request_flush(Connection& connection) override { connection.flush({}); }
   void request_turn(Connection&) override { awaits_turn_ = true; }
   [[nodiscard]] Time now() const override { return world_.now; }
+  bool end_a_stranger(const Connection&) override { return strangers_ > 0 && strangers_-- > 0; }
 
   // A connection to a listener for the job's table, or for the workers'.
   void dial(bool to_workers = false, const std::string& token = test::kToken) {
@@ -144,7 +145,8 @@ class SecureConnectionTest : public testing::Test, public ConnectionOwner {
   SharedBuffers shared_;
   FileDescriptor peer_;
   std::unique_ptr<Connection> connection_;
-  std::string wire_;  // what was answered to ask()
+  std::string wire_;   // what was answered to ask()
+  int strangers_ = 0;  // that may be ended
 
  private:
   std::string serve() {
@@ -238,12 +240,37 @@ TEST_F(SecureConnectionTest, WhatAJobsConnectionMakesTheStoreKeepCountsForTheJob
   (void)ask(peer, hello + all.substr(0, 20'000));
   ASSERT_TRUE(is_good());
   EXPECT_GT(shared.budget.shares().used_by("a"), 19'000U);
+  strangers_ = 3;
   (void)ask(peer, all.substr(20'000, 300'000), 10'000);
   EXPECT_FALSE(is_good());
   EXPECT_EQ(connection_->reason(), kJobFull);
+  EXPECT_EQ(strangers_, 3) << "they have nothing of the job's share";
   hang_up();
   EXPECT_EQ(shared.budget.shares().used_by("a"), 0U);
   EXPECT_EQ(shared.budget.used(), 0U);
+}
+
+TEST_F(SecureConnectionTest, StrangersGoWhenTheStoreIsFullAndNoMoreOfThem) {
+  test::PeerWorld full(Limits{.total_bytes = 150'000});
+  full.context.tls = test::tls_of(test::kToken);
+  int ends[2];
+  ASSERT_EQ(::socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0, ends), 0);
+  peer_.reset(ends[0]);
+  connection_ = std::make_unique<Connection>(FileDescriptor(ends[1]), full.context, shared_,
+                                             static_cast<ConnectionOwner&>(*this));
+  test::TlsPeer peer;
+  shake_hands(peer);
+  strangers_ = 3;
+  const std::string all = encoded(Op::Set, "k", std::string(400'000, 'x'));
+  const std::string hello("\0\xCE\xF7\x85\x3C", 5);
+  (void)ask(peer, hello + all.substr(0, 20'000));
+  ASSERT_TRUE(is_good());
+  EXPECT_EQ(strangers_, 3);
+  (void)ask(peer, all.substr(20'000, 300'000), 10'000);
+  EXPECT_FALSE(is_good());
+  EXPECT_EQ(connection_->reason(), kFull);
+  EXPECT_EQ(strangers_, 0) << "these did not make room enough";
+  hang_up();
 }
 
 TEST_F(SecureConnectionTest, WhoHasTheTokenIsServedAndNothingIsInTheClear) {
