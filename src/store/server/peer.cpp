@@ -13,8 +13,9 @@ namespace {
 constexpr const char* kRefusedFirstBytes = "neither a TCPStore client nor a drun agent";
 // Changes from this size on are not copied for each of those who are told of them.
 constexpr std::size_t kShared = 16 * 1024;
-// Of a relay. It says Leave of each as soon as it hears of it.
-constexpr std::size_t kMostClosed = 64 * 1024;
+// Of a relay. It says Leave of each as soon as it hears of it. The memory that they take is not
+// counted: it is less than a connection has anyway.
+constexpr std::size_t kMostClosed = 512;
 
 // The numbers of the waits of a relay's client.
 std::uint64_t first_wait_of(relay_frames::Stream client) {

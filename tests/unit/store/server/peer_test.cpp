@@ -93,6 +93,24 @@ TEST_F(RelayPeerTest, AFailureClosesOneClientUntilItLeaves) {
   EXPECT_FALSE(relay_.is_closed());
 }
 
+// What is kept of those that it does not leave is little.
+TEST_F(RelayPeerTest, ARelayThatLeavesNoneOfThoseThatAreClosedIsClosedItself) {
+  begin();
+  relay_.send(said(Type::Request, Op::Set, "text", "x"));
+  constexpr std::uint64_t kMost = 512;
+  const auto fail = [&](std::uint64_t client) {
+    relay_.ask(said(Type::Request, Op::Add, "text", "", client));
+  };
+  for (std::uint64_t client = 1; client <= kMost; ++client)
+    fail(client);
+  ASSERT_FALSE(relay_.is_closed());
+  relay_.ask(frame(1, Type::Leave));
+  fail(kMost + 1);
+  ASSERT_FALSE(relay_.is_closed()) << "one was left";
+  fail(kMost + 2);
+  EXPECT_TRUE(relay_.is_closed());
+}
+
 TEST_F(RelayPeerTest, ALeaveEndsTheWaits) {
   begin();
   relay_.send(said(Type::Request, Op::Wait, "k"));
