@@ -325,7 +325,7 @@ const char* Peer::serve_relayed(relay_frames::Stream client, const tcpstore::Req
     const std::uint64_t wait = first_wait_of(client) | (++last_wait_ & 0xFFFFFFFFU);
     if (shared) {
       const auto outcome = table.wait_shared(*this, wait, request.keys.front());
-      if (outcome == KeyTable::WaitOutcome::OverBudget) return kFull;
+      if (outcome == KeyTable::WaitOutcome::OverBudget) return table.refusal();
       if (outcome == KeyTable::WaitOutcome::Done)
         relay_frames::append_frame(output_, client, relay_frames::Type::Woken);
       return nullptr;

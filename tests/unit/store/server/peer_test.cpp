@@ -131,6 +131,19 @@ TEST_F(RelayPeerTest, ASharedWaitIsToldOfPushesUntilItIsLeft) {
   EXPECT_EQ(relay_.ask(said(Type::SharedWait, Op::Wait, "q", "", 3)), frame(3, Type::Woken));
 }
 
+TEST(RelayedShareTest, ASharedWaitThatAJobHasNoRoomForIsRefusedForTheJob) {
+  Limits limits;
+  limits.job_bytes = 1'000;
+  PeerWorld world(limits);
+  ASSERT_TRUE(world.job.put("drun/a/k", std::string(800, 'x')));
+  TestPeer relay(world);
+  std::string opening;
+  control::encode_opening(opening);
+  relay.ask(opening + frame(1, Type::Begin));
+  EXPECT_EQ(relay.ask(said(Type::SharedWait, Op::Wait, "drun/a/" + std::string(300, 'q'))),
+            frame(7, Type::Closed, kJobFull));
+}
+
 TEST_F(RelayPeerTest, APushThatIsPassedOnAndWasPoppedWakesNobody) {
   begin();
   relay_.send(said(Type::SharedWait, Op::Wait, "q", "", 1));
