@@ -93,9 +93,9 @@ class Connection final : public EventSource, public Peer, public TurnQueue::Wait
   [[nodiscard]] int fd() const { return socket_.get(); }
   // A peer that has begun with TLS says something when it has proved that it has the token.
   [[nodiscard]] bool has_said_something() const { return has_said_something_; }
-  // Whether it may stay as long as it likes, as far as the token is concerned.
   // It may not begin TLS any more: nobody waits for the token.
   void end_proving() { may_prove_ = false; }
+  // Whether it may stay as long as it likes, as far as the token is concerned.
   [[nodiscard]] bool is_welcome() const { return is_proven() || (!tls_ && serves_strangers_); }
 
   // The server's own notes.
