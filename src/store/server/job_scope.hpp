@@ -30,7 +30,8 @@ class JobScope {
   // Whether all that the request names is the job's.
   [[nodiscard]] bool holds(const tcpstore::Request& request) const;
   // Likewise; what asks for all keys with a shorter beginning, or for any job's store, is made to
-  // ask for this job's. Its views may point into this scope then.
+  // ask for this job's: for those of keys(), if both would do, as a watch has one beginning. Its
+  // views may point into this scope then.
   [[nodiscard]] bool narrow(control::Request& request) const;
   // What is said to whoever asks for more.
   [[nodiscard]] std::string refusal() const;

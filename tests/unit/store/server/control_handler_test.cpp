@@ -484,6 +484,7 @@ TEST_F(ControlHandlerTest, WhoAsksForAllKeysWithAJobsTokenIsToldOfTheJobs) {
   JobClient a(world, "a");
   client.call<Committed>(1, put("drun/a/k", "v"));
   client.call<Committed>(2, put("drun/b/k", "v"));
+  client.call<Committed>(3, put("drun-stacks/a/7/n", "v"));
   std::uint64_t watch = 3;
   for (const std::string_view prefix : {"drun/", "", "dr", "drun/a", "drun/a/"}) {
     const auto snapshot = a.call<Snapshot>(watch++, Watch{prefix, true});
@@ -495,6 +496,9 @@ TEST_F(ControlHandlerTest, WhoAsksForAllKeysWithAJobsTokenIsToldOfTheJobs) {
   EXPECT_THAT(a.answers(), IsEmpty()) << "nor of changes";
   client.call<Committed>(2, put("drun/a/l", "v"));
   EXPECT_EQ(a.answers().size(), watch - 3);
+  const auto stacks = a.call<Snapshot>(watch, Watch{"drun-", true});
+  ASSERT_EQ(stacks.entries.size(), 1U);
+  EXPECT_EQ(stacks.entries[0].key, "drun-stacks/a/7/n");
 }
 
 // drunctl ping and keys, and whoever else speaks TCPStore.
