@@ -1,7 +1,8 @@
 #include "status/agent_socket.hpp"
 
+#include <poll.h>
+#include <string.h>
 #include <sys/socket.h>
-#include <sys/time.h>
 #include <sys/un.h>
 #include <unistd.h>
 
@@ -10,11 +11,10 @@
 #include <cerrno>
 #include <cstddef>
 #include <cstring>
+#include <deque>
 #include <system_error>
-#include <thread>
 #include <utility>
 
-#include "base/deadline.hpp"
 #include "base/file_descriptor.hpp"
 #include "base/fnv1a.hpp"
 #include "base/poll_until.hpp"
@@ -100,6 +100,82 @@ std::size_t depth_of(const std::string& process) {
   return static_cast<std::size_t>(std::count(line.begin(), line.end(), '\t'));
 }
 
+// ---- questions ----
+
+using Buffer = std::array<char, 4'096>;
+
+// So many are asked at a time: a process has few descriptors.
+constexpr std::size_t kMostAsked = 256;
+// An agent that stands still lets a few wait, and then none.
+constexpr std::chrono::milliseconds kCallAgain{10};
+
+// One that has been asked. What it says may be a secret: it is overwritten where it was.
+struct Asked {
+  Asked(std::size_t number, FileDescriptor connected, std::size_t usual)
+      : place(number), socket(std::move(connected)) {
+    answer.reserve(usual);
+  }
+  Asked(Asked&&) = default;
+  Asked& operator=(Asked&&) = default;
+  Asked(const Asked&) = delete;
+  Asked& operator=(const Asked&) = delete;
+  ~Asked() { ::explicit_bzero(answer.data(), answer.size()); }
+
+  std::size_t place;  // among the names
+  FileDescriptor socket;
+  std::string answer;
+};
+
+Error no_answer(int socket) {
+  const pid_t agent = peer_of(socket).pid;
+  return Error(
+      std::make_error_code(std::errc::timed_out),
+      (agent > 0 ? "process " + std::to_string(agent) : "a drun of this host") + ": no answer");
+}
+
+// Of a socket whose owner is not believed nothing is kept, nor waited for.
+Result<FileDescriptor> call(const std::string& name, Question question) {
+  FileDescriptor socket(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+  if (!socket) return Error::from_errno(errno, "make a socket");
+  for (const auto& [each, word] : kQuestions) {
+    if (each != question) continue;
+    const auto [own, own_size] =
+        address_of(std::string(kAsk) + std::string(word) + "/" + random_name(16));
+    if (::bind(socket.get(), reinterpret_cast<const sockaddr*>(&own), own_size) != 0)
+      return Error::from_errno(errno, "name a socket");
+  }
+  const auto [address, size] = address_of(name);
+  if (::connect(socket.get(), reinterpret_cast<const sockaddr*>(&address), size) != 0)
+    return Error::from_errno(errno, "connect");
+  const uid_t user = user_at(socket.get());
+  if (!may_answer(::geteuid(), user) || !is_owner(name, user))
+    return Error(std::make_error_code(std::errc::permission_denied), "another user's process");
+  return socket;
+}
+
+// Others that are asked give their descriptors back.
+bool may_be_called_again(const Error& error, bool others_are_asked) {
+  return error.code() == std::errc::resource_unavailable_try_again ||
+         (others_are_asked && (error.code() == std::errc::too_many_files_open ||
+                               error.code() == std::errc::too_many_files_open_in_system));
+}
+
+// Nullopt: there is more to come.
+std::optional<Result<std::string>> hear(Asked& asked, std::size_t longest, Buffer& bytes) {
+  for (;;) {
+    const auto got = ::recv(asked.socket.get(), bytes.data(), bytes.size(), 0);
+    if (got == 0) return std::move(asked.answer);
+    if (got < 0) {
+      if (errno == EINTR) continue;
+      if (errno == EAGAIN) return std::nullopt;
+      return Error::from_errno(errno, "read");
+    }
+    asked.answer.append(bytes.data(), static_cast<std::size_t>(got));
+    if (asked.answer.size() > longest)
+      return Error(std::make_error_code(std::errc::message_size), "an endless answer");
+  }
+}
+
 }  // namespace
 
 std::string new_socket_name(uid_t user, std::string_view job) {
@@ -131,57 +207,52 @@ std::vector<std::string> find_key_sockets(const std::optional<std::string>& job)
 
 Result<std::string> ask(const std::string& name, std::chrono::steady_clock::time_point deadline,
                         Question question, std::size_t longest) {
-  const FileDescriptor socket(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
-  if (!socket) return Error::from_errno(errno, "make a socket");
-  const auto no_answer = [&] {
-    const pid_t agent = peer_of(socket.get()).pid;
-    return Error(
-        std::make_error_code(std::errc::timed_out),
-        (agent > 0 ? "process " + std::to_string(agent) : "a drun of this host") + ": no answer");
-  };
-  // An agent that stands still lets a few wait, and then none.
-  const auto left = std::max(time_left(deadline), std::chrono::milliseconds(1));
-  const timeval limit{left.count() / 1'000, (left.count() % 1'000) * 1'000};
-  (void)::setsockopt(socket.get(), SOL_SOCKET, SO_SNDTIMEO, &limit, sizeof limit);
-  for (const auto& [each, word] : kQuestions) {
-    if (each != question) continue;
-    const auto [own, own_size] =
-        address_of(std::string(kAsk) + std::string(word) + "/" + random_name(16));
-    if (::bind(socket.get(), reinterpret_cast<const sockaddr*>(&own), own_size) != 0)
-      return Error::from_errno(errno, "name a socket");
-  }
-  const auto [address, size] = address_of(name);
-  if (::connect(socket.get(), reinterpret_cast<const sockaddr*>(&address), size) != 0)
-    return errno == EAGAIN ? no_answer() : Error::from_errno(errno, "connect");
-  const uid_t user = user_at(socket.get());
-  if (!may_answer(::geteuid(), user) || !is_owner(name, user))
-    return Error(std::make_error_code(std::errc::permission_denied), "another user's process");
-  std::string answer;
-  std::array<char, 4'096> bytes;
-  while (await_ready(socket.get(), POLLIN, deadline)) {
-    const auto got = ::recv(socket.get(), bytes.data(), bytes.size(), MSG_DONTWAIT);
-    if (got == 0) return answer;
-    if (got < 0) {
-      if (errno == EAGAIN || errno == EINTR) continue;
-      return Error::from_errno(errno, "read");
-    }
-    answer.append(bytes.data(), static_cast<std::size_t>(got));
-    if (answer.size() > longest)
-      return Error(std::make_error_code(std::errc::message_size), "an endless answer");
-  }
-  return no_answer();
+  return std::move(ask_all({name}, deadline, question, longest).front());
 }
 
 std::vector<Result<std::string>> ask_all(const std::vector<std::string>& names,
                                          std::chrono::steady_clock::time_point deadline,
                                          Question question, std::size_t longest) {
   std::vector<Result<std::string>> answers(names.size());
-  std::vector<std::thread> threads;
-  threads.reserve(names.size());
+  std::deque<std::size_t> waiting;
   for (std::size_t i = 0; i < names.size(); ++i)
-    threads.emplace_back([&, i] { answers[i] = ask(names[i], deadline, question, longest); });
-  for (auto& thread : threads)
-    thread.join();
+    waiting.push_back(i);
+  std::vector<Asked> asked;
+  Buffer bytes;
+  for (bool is_over = false; !is_over;) {
+    for (auto left = waiting.size(); left > 0 && asked.size() < kMostAsked; --left) {
+      const std::size_t place = waiting.front();
+      waiting.pop_front();
+      auto socket = call(names[place], question);
+      if (socket)
+        asked.emplace_back(place, std::move(*socket), std::min(longest, bytes.size()));
+      else if (may_be_called_again(socket.error(), !asked.empty()))
+        waiting.push_back(place);
+      else
+        answers[place] = socket.error();
+    }
+    if (waiting.empty() && asked.empty()) break;
+    const auto now = std::chrono::steady_clock::now();
+    is_over = now >= deadline;
+    const bool calls_again = !waiting.empty() && asked.size() < kMostAsked;
+    std::vector<pollfd> entries;
+    for (const Asked& each : asked)
+      entries.push_back({each.socket.get(), POLLIN, 0});
+    (void)poll_until(entries, calls_again ? std::min(deadline, now + kCallAgain) : deadline);
+    for (std::size_t i = asked.size(); i-- > 0;) {
+      if (entries[i].revents == 0) continue;
+      auto answer = hear(asked[i], longest, bytes);
+      if (!answer) continue;
+      answers[asked[i].place] = std::move(*answer);
+      std::swap(asked[i], asked.back());
+      asked.pop_back();
+    }
+  }
+  for (const Asked& each : asked)
+    answers[each.place] = no_answer(each.socket.get());
+  for (const std::size_t place : waiting)
+    answers[place] = no_answer(-1);
+  ::explicit_bzero(bytes.data(), bytes.size());
   return answers;
 }
 

@@ -55,7 +55,8 @@ enum class Question {
                                       std::chrono::steady_clock::time_point deadline,
                                       Question question = Question::Status,
                                       std::size_t longest = std::size_t{1} << 20);
-// Of all of them at once: those that stand still take no time from the others.
+// Of all of them, a few hundred at a time, in this thread: those that stand still take no time from
+// the others, and those of other users none at all.
 [[nodiscard]] std::vector<Result<std::string>> ask_all(
     const std::vector<std::string>& names, std::chrono::steady_clock::time_point deadline,
     Question question = Question::Status, std::size_t longest = std::size_t{1} << 20);

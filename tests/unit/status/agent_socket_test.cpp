@@ -7,8 +7,11 @@
 #include <algorithm>
 #include <chrono>
 #include <cstddef>
+#include <filesystem>
+#include <iterator>
 #include <string>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include <gmock/gmock.h>
@@ -106,14 +109,14 @@ TEST(AgentSocketTest, RootTakesKeysFromRootAlone) {
 }
 
 // Listens at such a name.
-FileDescriptor listener_at(const std::string& name) {
+FileDescriptor listener_at(const std::string& name, int waiting = 16) {
   FileDescriptor socket(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
   sockaddr_un address{};
   address.sun_family = AF_UNIX;
   std::copy(name.begin(), name.end(), address.sun_path + 1);
   const auto size = static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) + 1 + name.size());
   EXPECT_EQ(::bind(socket.get(), reinterpret_cast<const sockaddr*>(&address), size), 0);
-  EXPECT_EQ(::listen(socket.get(), 16), 0);
+  EXPECT_EQ(::listen(socket.get(), waiting), 0);
   return socket;
 }
 
@@ -141,6 +144,68 @@ TEST(AgentSocketTest, ThoseThatStandStillHideNoOther) {
     ASSERT_TRUE(answers[i]) << answers[i].error().what();
     EXPECT_EQ(*answers[i], i + 1 < answers.size() ? "late" : "last");
   }
+}
+
+// Any user may listen at names that look like this user's, as often as they like.
+TEST(AgentSocketTest, ThousandsThatLetNobodyInTakeNoThreads) {
+  const std::string full_name = new_key_socket_name(::geteuid(), "train");
+  FileDescriptor full = listener_at(full_name, 0);
+  const auto connected = [&] {
+    FileDescriptor socket(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+    sockaddr_un address{};
+    address.sun_family = AF_UNIX;
+    std::copy(full_name.begin(), full_name.end(), address.sun_path + 1);
+    const auto size =
+        static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) + 1 + full_name.size());
+    if (::connect(socket.get(), reinterpret_cast<const sockaddr*>(&address), size) != 0)
+      socket.reset();
+    return socket;
+  };
+  std::vector<FileDescriptor> those_who_wait;
+  while (FileDescriptor next = connected())
+    those_who_wait.push_back(std::move(next));
+  std::vector<std::string> names(500, full_name);
+  names.push_back(new_key_socket_name(::geteuid(), "train"));
+  FileDescriptor good = listener_at(names.back());
+  std::ptrdiff_t threads = 0;
+  std::thread agent([&] {
+    FileDescriptor caller(::accept4(good.get(), nullptr, nullptr, SOCK_CLOEXEC));
+    const std::filesystem::directory_iterator tasks("/proc/self/task");
+    threads = std::distance(begin(tasks), end(tasks));
+    EXPECT_EQ(::send(caller.get(), "key", 3, MSG_NOSIGNAL), 3);
+    full.reset();
+  });
+  const auto answers = ask_all(names, std::chrono::steady_clock::now() + std::chrono::seconds(60));
+  agent.join();
+  EXPECT_LT(threads, 100);
+  ASSERT_TRUE(answers.back()) << answers.back().error().what();
+  EXPECT_EQ(*answers.back(), "key");
+  EXPECT_EQ(answers.front().error().what(), "connect: Connection refused");
+}
+
+TEST(AgentSocketTest, AnotherUsersSocketIsNotWaitedFor) {
+  const std::string name = new_key_socket_name(::geteuid() + 1, "train");
+  const FileDescriptor silent = listener_at(name);
+  const auto answer = ask(name, std::chrono::steady_clock::now() + std::chrono::hours(1));
+  ASSERT_FALSE(answer);
+  EXPECT_EQ(answer.error().what(), "another user's process");
+}
+
+TEST(AgentSocketTest, MoreThanAreAskedAtATimeAreAskedAll) {
+  const std::string name = new_key_socket_name(::geteuid(), "train");
+  const FileDescriptor listener = listener_at(name);
+  constexpr int kMany = 300;
+  const std::vector<std::string> names(kMany, name);
+  std::thread agent([&] {
+    for (int i = 0; i < kMany; ++i) {
+      const FileDescriptor each(::accept4(listener.get(), nullptr, nullptr, SOCK_CLOEXEC));
+      EXPECT_EQ(::send(each.get(), "key", 3, MSG_NOSIGNAL), 3);
+    }
+  });
+  const auto answers = ask_all(names, std::chrono::steady_clock::now() + std::chrono::seconds(60));
+  agent.join();
+  for (const auto& answer : answers)
+    ASSERT_TRUE(answer && *answer == "key");
 }
 
 TEST(AgentSocketTest, AProcessOfTheSameContainerMayKnow) {
