@@ -20,9 +20,9 @@ KeyDoor::~KeyDoor() {
   secure::wipe(key_);
 }
 
-void KeyDoor::open(const std::string& job, const std::string& key,
-                   std::function<std::string()> place) {
-  key_ = key;
+void KeyDoor::open(const std::string& job, std::string key, std::function<std::string()> place) {
+  secure::wipe(key_);
+  key_.swap(key);
   place_ = std::move(place);
   const auto error = door_.open(status::new_key_socket_name(::geteuid(), job),
                                 [this](stream_protocol::socket caller) { serve(caller); });
@@ -32,7 +32,10 @@ void KeyDoor::open(const std::string& job, const std::string& key,
 // It is short, so an empty buffer takes it whole.
 void KeyDoor::serve(stream_protocol::socket& caller) const {
   if (!status::may_know(caller.native_handle())) return;
-  std::string answer = key_ + place_();
+  const std::string place = place_();
+  std::string answer;
+  answer.reserve(key_.size() + place.size());  // nothing is left where it would have grown
+  answer.append(key_).append(place);
   (void)::send(caller.native_handle(), answer.data(), answer.size(), MSG_DONTWAIT | MSG_NOSIGNAL);
   secure::wipe(answer);
 }

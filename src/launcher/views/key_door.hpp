@@ -20,8 +20,9 @@ class KeyDoor {
   KeyDoor& operator=(const KeyDoor&) = delete;
   ~KeyDoor();
 
-  // A system that refuses the socket costs nothing but the answers.
-  void open(const std::string& job, const std::string& key, std::function<std::string()> place);
+  // A system that refuses the socket costs nothing but the answers. Of a key that is moved there is
+  // no copy left.
+  void open(const std::string& job, std::string key, std::function<std::string()> place);
   void close() { door_.close(); }
 
  private:
