@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstddef>
 #include <map>
+#include <string_view>
 #include <utility>
 
 #include "base/duration_text.hpp"
@@ -15,11 +16,15 @@ namespace {
 
 constexpr std::size_t kMostPlaces = 8;  // in one line
 
+std::string_view call_of(const WaitingRank& rank) {
+  const std::string_view call = rank.place.call;
+  return call.substr(0, call.find(' '));
+}
+
 // What its stack says is less than something else that is known.
 bool stack_tells(const WaitingRank& rank) {
   const std::string function = rank.frame.substr(0, rank.frame.find(' '));
-  const std::string call = rank.place.call.substr(0, rank.place.call.find(' '));
-  return !rank.frame.empty() && function != call && !rank.behind && !rank.place.stopped &&
+  return !rank.frame.empty() && function != call_of(rank) && !rank.behind && !rank.place.stopped &&
          rank.place.child.empty();
 }
 
@@ -31,28 +36,43 @@ std::string where(const WaitingRank& rank) {
   return "it " + rank.place.text() + " in " + printable(rank.frame);
 }
 
+// Nobody knows its stack, and it waits in the system call of a rank whose stack is known: it may be
+// where that one is.
+bool may_be_anywhere(const WaitingRank& rank, const std::vector<WaitingRank>& ranks) {
+  if (!rank.frame.empty() || rank.behind || rank.place.stopped || !rank.place.child.empty())
+    return false;
+  return std::any_of(ranks.begin(), ranks.end(), [&](const WaitingRank& other) {
+    return !other.frame.empty() && call_of(other) == call_of(rank);
+  });
+}
+
 std::string cause_of(const WaitingRank& rank, std::chrono::milliseconds timeout) {
   return "hangs: " + where(rank) + ", and no rank of the job has made progress for " +
          describe_duration(timeout.count()) + " (--hang-timeout)";
 }
 
-// How many ranks wait where each does. Who is elsewhere by its stack tells more than a system call:
-// in a collective of the program's own one rank may accept what the others connect to.
+// How many ranks wait where each does; 0: not known. Who is elsewhere by its stack tells more than
+// a system call: in a collective of the program's own one rank may accept what the others connect
+// to.
 std::vector<int> count_alike(const std::vector<WaitingRank>& ranks) {
-  const auto count_by = [&](const auto& key) {
-    std::map<std::string, int> counts;
-    for (const WaitingRank& rank : ranks)
-      ++counts[key(rank)];
-    return counts;
-  };
   const auto by_frame = [](const WaitingRank& rank) {
     return stack_tells(rank) ? rank.frame : where(rank);
   };
-  const auto frames = count_by(by_frame);
-  const auto places = count_by(where);
+  std::map<std::string, int> frames;
+  std::map<std::string, int> places;
+  for (const WaitingRank& rank : ranks) {
+    if (may_be_anywhere(rank, ranks)) continue;
+    ++frames[by_frame(rank)];
+    ++places[where(rank)];
+  }
   std::vector<int> alike;
-  for (const WaitingRank& rank : ranks)
-    alike.push_back(frames.size() > 1 ? frames.at(by_frame(rank)) : places.at(where(rank)));
+  for (const WaitingRank& rank : ranks) {
+    if (may_be_anywhere(rank, ranks)) {
+      alike.push_back(0);
+    } else {
+      alike.push_back(frames.size() > 1 ? frames.at(by_frame(rank)) : places.at(where(rank)));
+    }
+  }
   return alike;
 }
 

@@ -113,9 +113,34 @@ TEST(HungRanksTest, AnotherStackTellsMoreThanAnotherSystemCall) {
   EXPECT_EQ(hung[0].fault.clue.alike, 3);
   EXPECT_EQ(hung[2].fault.clue.alike, 1);
   ranks[2].frame = ranks[0].frame;
+  ranks.push_back(waiting(4, "recvfrom"));  // of which nobody knows the stack
   hung = hang_faults(ranks, seconds(600), false, seconds(4));
   EXPECT_EQ(hung[0].fault.clue.alike, 1) << "where stacks are the same it is all that there is";
   EXPECT_EQ(hung[2].fault.clue.alike, 3);
+}
+
+// Where stacks could be taken of some ranks only, as of a busy node.
+TEST(HungRanksTest, ARankWhoseStackIsNotKnownIsNotBlamedForThat) {
+  std::vector<WaitingRank> ranks;
+  for (int each = 0; each < 8; ++each)
+    ranks.push_back(waiting(each, "futex (futex_wait_queue)"));
+  for (WaitingRank& rank : ranks) {
+    if (rank.local_rank == 3 || rank.local_rank == 5) continue;
+    rank.frame = "c10d::Work::wait(...) (libtorch_cpu.so)";
+    rank.for_ranks = true;
+  }
+  auto hung = hang_faults(ranks, seconds(600), false, seconds(4));
+  EXPECT_EQ(hung[3].fault.clue.alike, 0);
+  EXPECT_FALSE(is_nearer(hung[3].fault.clue, hung[0].fault.clue));
+  EXPECT_TRUE(is_nearer(hung[0].fault.clue, hung[5].fault.clue));
+  ranks[1].frame = "lock_twice (train)";
+  ranks[1].for_ranks = false;
+  hung = hang_faults(ranks, seconds(600), false, seconds(4));
+  for (const std::size_t other : {0U, 3U, 5U})
+    EXPECT_TRUE(is_nearer(hung[1].fault.clue, hung[other].fault.clue));
+  ranks[5].place.call = "read (request_wait_answer)";
+  hung = hang_faults(ranks, seconds(600), false, seconds(4));
+  EXPECT_EQ(hung[5].fault.clue.alike, 1) << "the others are not there";
 }
 
 TEST(HungRanksTest, WhatIsKnownBetterThanAStackIsSaidInstead) {
