@@ -11,6 +11,17 @@ namespace {
 constexpr std::size_t kMaxLines = 100;
 constexpr std::size_t kMaxRanges = 64;
 
+void write(Json& json, const HangPlace& place, const Room& room) {
+  if (!place.frame.empty()) json["frame"] = clip(place.frame, room.text);
+  if (!place.call.empty()) json["call"] = clip(place.call, room.text);
+}
+
+// A drun that knows of none says none.
+void read(JsonReader& in, HangPlace& place) {
+  in.text("frame", place.frame, false);
+  in.text("call", place.call, false);
+}
+
 Json to_json(const FailedRanks& group, const Room& room) {
   Json ranks = Json::array();
   for (std::size_t i = 0; i < std::min(group.ranks.size(), kMaxRanges); ++i)
@@ -18,6 +29,7 @@ Json to_json(const FailedRanks& group, const Room& room) {
   Json json = {{"ranks", std::move(ranks)}, {"cause", clip(group.cause, room.text)}};
   if (!group.last_words.empty()) json["last_words"] = clip(group.last_words, room.text);
   if (group.pid > 0) json["pid"] = group.pid;
+  write(json, group.place, room);
   return json;
 }
 
@@ -35,14 +47,16 @@ void read(JsonReader& in, FailedRanks& group) {
   in.text("cause", group.cause);
   in.text("last_words", group.last_words, false);
   in.integer("pid", group.pid, 0, kMaxInt64, false);
+  read(in, group.place);
 }
 
-Json to_json(const HangClue& clue) {
+Json to_json(const HangClue& clue, const Room& room) {
   Json json = {{"alike", clue.alike}, {"others_ms", clue.others_within.count()}};
   if (clue.behind) json["behind"] = true;
   if (clue.for_own_child) json["for_own_child"] = true;
   if (clue.for_others) json["for_others"] = true;
   if (clue.step) json["step"] = *clue.step;
+  write(json, clue.place, room);
   return json;
 }
 
@@ -53,6 +67,7 @@ void read(JsonReader& in, HangClue& clue) {
   in.flag("for_others", clue.for_others);
   if (in.object("step") != nullptr)
     in.integer("step", clue.step.emplace(), std::numeric_limits<std::int64_t>::min(), kMaxInt64);
+  read(in, clue.place);
   in.integer("alike", clue.alike, 0, kMaxRanks);
   in.integer("others_ms", others_ms, 0, kOthersHang.count());
   clue.others_within = Milliseconds(others_ms);
@@ -96,7 +111,7 @@ Json to_json(const FailureSummary& f, const Room& room) {
   if (!f.last_words.empty()) json["last_words"] = clip(f.last_words, room.text);
   if (f.timed_out) json["timed_out"] = true;
   if (f.hung) json["hung"] = true;
-  if (f.clue != HangClue()) json["clue"] = to_json(f.clue);
+  if (f.clue != HangClue()) json["clue"] = to_json(f.clue, room);
   if (f.lowest_rank >= 0) {
     json["lowest_rank"] = f.lowest_rank;
     json["lowest_code"] = f.lowest_code;

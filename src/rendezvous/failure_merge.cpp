@@ -76,7 +76,7 @@ class Groups {
            const std::string& last_words) {
     const int rank = ranks.front().first;
     const auto [at, is_new] = places_.try_emplace(kind_of(cause, last_words, rank), groups_.size());
-    if (is_new) groups_.push_back({{}, cause, last_words, 0});
+    if (is_new) groups_.push_back({{}, cause, last_words, 0, {}});
     FailedRanks& group = groups_[at->second];
     auto& all = group.ranks;
     all.insert(all.end(), ranks.begin(), ranks.end());
@@ -135,15 +135,17 @@ int count_ranks(const FailureSummary& failure) {
 }
 
 void add_failed(std::vector<FailedRanks>& groups, RankRange ranks, const std::string& cause,
-                const std::string& last_words, std::int64_t pid) {
+                const std::string& last_words, std::int64_t pid, const HangPlace& place) {
   const std::string kind = kind_of(cause, last_words, ranks.first);
   auto group = std::find_if(groups.begin(), groups.end(), [&](const FailedRanks& each) {
     return each.cause == cause && kind_of(each.cause, each.last_words, lowest(each)) == kind;
   });
-  if (group == groups.end()) group = groups.insert(groups.end(), {{}, cause, last_words, pid});
+  if (group == groups.end())
+    group = groups.insert(groups.end(), {{}, cause, last_words, pid, place});
   if (!group->ranks.empty() && ranks.first < lowest(*group)) {
     group->last_words = last_words;
     group->pid = pid;
+    group->place = place;
   }
   group->ranks.push_back(ranks);
   join(group->ranks);

@@ -34,7 +34,7 @@ inline constexpr int kMaxRanks = 1 << 30;
 // their lowest ranks, the ranges of a group apart and in order. `pid`: as FailedRanks'. For the few
 // of one node: each call looks at all groups.
 void add_failed(std::vector<FailedRanks>& groups, RankRange ranks, const std::string& cause,
-                const std::string& last_words, std::int64_t pid = 0);
+                const std::string& last_words, std::int64_t pid = 0, const HangPlace& place = {});
 
 // The first of `failures`, which are one for each node in the order of their arrival and neither
 // empty nor null, with the other ranks of the job that failed: at most kMaxFailureGroups groups,

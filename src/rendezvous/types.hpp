@@ -169,12 +169,21 @@ inline constexpr Milliseconds kOthersTimeOut{1'000};
 // ranks of the node and reads what they have left behind.
 inline constexpr Milliseconds kReportFollows{1'000};
 
+// Where a rank hangs, to be compared with others: two that are in the same function hang alike, in
+// whatever system call each waits.
+struct HangPlace {
+  std::string frame;  // what its stack says; empty: nobody knows it
+  std::string call;   // the system call; empty: not known, or something else says more
+  bool operator==(const HangPlace&) const = default;
+};
+
 // Ranks that failed by themselves in the same way.
 struct FailedRanks {
   std::vector<RankRange> ranks;  // in order, apart
   std::string cause;             // as FailureSummary's
   std::string last_words;
   std::int64_t pid = 0;  // of the first of them, if it hangs and where is known; 0: it does not
+  HangPlace place{};     // the first's
   bool operator==(const FailedRanks&) const = default;
 };
 
@@ -182,12 +191,13 @@ struct FailedRanks {
 struct HangClue {
   bool behind = false;               // something says that the others wait for it
   std::optional<std::int64_t> step;  // the last that it has told
-  int alike = 0;  // so many ranks of its node, it included, hang for the same cause; 0: not known
+  int alike = 0;  // so many ranks of its node, it included, hang alike; 0: not known
   // Other nodes whose ranks hang with it say so within this time; zero: there are none.
   Milliseconds others_within{0};
   // It waits for a process that it has started itself; or, rather, for another rank.
   bool for_own_child = false;
   bool for_others = false;
+  HangPlace place{};
 
   bool operator==(const HangClue&) const = default;
 };

@@ -61,7 +61,8 @@ void add_other(rendezvous::FailureSummary& summary, const Worker& worker, int ra
   }
   const bool known = worker.fault && worker.fault->hangs && worker.fault->clue.alike > 0;
   rendezvous::add_failed(summary.others, {rank, rank}, worker.cause, std::string(last_words),
-                         known ? worker.pid : 0);
+                         known ? worker.pid : 0,
+                         worker.fault ? worker.fault->clue.place : rendezvous::HangPlace());
 }
 
 }  // namespace

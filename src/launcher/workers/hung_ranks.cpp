@@ -36,6 +36,11 @@ std::string where(const WaitingRank& rank) {
   return "it " + rank.place.text() + " in " + printable(rank.frame);
 }
 
+rendezvous::HangPlace place_of(const WaitingRank& rank) {
+  if (rank.behind || rank.place.stopped || !rank.place.child.empty()) return {};
+  return {printable(rank.frame), std::string(call_of(rank))};
+}
+
 // Nobody knows its stack, and it waits in the system call of a rank whose stack is known: it may be
 // where that one is.
 bool may_be_anywhere(const WaitingRank& rank, const std::vector<WaitingRank>& ranks) {
@@ -134,6 +139,7 @@ std::vector<HungRank> hang_faults(const std::vector<WaitingRank>& ranks,
     // A place that was not found is no other one than that of the others.
     if (!rank.place.call.empty() || rank.place.stopped || !rank.frame.empty())
       fault.clue.alike = alike[hung.size()];
+    fault.clue.place = place_of(rank);
     fault.clue.others_within = others_within;
     fault.for_good = for_good;
     fault.with_others = true;

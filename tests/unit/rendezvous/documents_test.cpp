@@ -37,7 +37,7 @@ FailureSummary failure() {
   f.core_file = "/tmp/core";
   f.tail = {"one", "", "three \"quoted\""};
   f.log_file = "/var/log/5";
-  f.others = {{{{6, 6}, {8, 11}}, "exit code 1", "bad", 4711}};
+  f.others = {{{{6, 6}, {8, 11}}, "exit code 1", "bad", 4711, {"save (train)", "write"}}};
   f.unlisted = 3;
   f.last_words = "bad";
   f.lowest_rank = 4;
@@ -48,6 +48,7 @@ FailureSummary failure() {
   f.timed_out = true;
   f.hung = true;
   f.clue = {true, std::numeric_limits<std::int64_t>::min(), 3, Milliseconds(4'000), true, true};
+  f.clue.place = {"step (train.py:7)", "futex"};
   f.highest_code = 139;
   return f;
 }
@@ -149,7 +150,11 @@ FailureSummary long_failure() {
   f.tail.assign(1'000, std::string(200, '\x1b'));
   f.tail.back() = "the last line";
   for (int i = 0; i < 500; ++i)
-    f.others.push_back({{{2 * i, 2 * i}}, std::string(9'000, 'c'), std::string(9'000, 'w')});
+    f.others.push_back({{{2 * i, 2 * i}},
+                        std::string(9'000, 'c'),
+                        std::string(9'000, 'w'),
+                        1,
+                        {std::string(9'000, 'f'), "futex"}});
   return f;
 }
 

@@ -175,6 +175,73 @@ TEST(RootCauseTest, WhoIsNamedForAReasonStays) {
   EXPECT_EQ(named({first, alike}).rank, 2);
 }
 
+// ---- by what their stacks say ----
+
+// As hung_ranks.cpp says it.
+FailureSummary in_frame(int rank, const std::string& call, const std::string& frame, int alike) {
+  FailureSummary failure = hung("it waits in " + call + (frame.empty() ? "" : " in " + frame));
+  failure.rank = failure.local_rank = rank;
+  failure.pid = 100 + rank;
+  failure.clue.alike = alike;
+  failure.clue.place = {frame, call};
+  return failure;
+}
+
+FailedRanks others_in_frame(RankRange ranks, const std::string& call, const std::string& frame) {
+  const FailureSummary like = in_frame(ranks.first, call, frame, 1);
+  return {{ranks}, like.cause, "", like.pid, like.clue.place};
+}
+
+// In a collective of the program's own rank 1 accepts what the others connect to; so its node has
+// named rank 0, which is somewhere else.
+TEST(RootCauseTest, AnotherStackTellsMoreThanAnotherSystemCall) {
+  FailureSummary node = in_frame(0, "futex", "lock_twice (train)", 1);
+  node.others = {others_in_frame({1, 1}, "accept", "reduce (train)"),
+                 others_in_frame({2, 7}, "recvfrom", "reduce (train)")};
+  EXPECT_EQ(named({node}).rank, 0);
+  // Of two that are somewhere else their system calls say nothing either.
+  node.clue.alike = 2;
+  node.others = {others_in_frame({1, 1}, "poll", "lock_twice (train)"),
+                 others_in_frame({2, 2}, "accept", "reduce (train)"),
+                 others_in_frame({3, 7}, "recvfrom", "reduce (train)")};
+  EXPECT_EQ(named({node}).rank, 0);
+  FailureSummary second = in_frame(8, "connect", "reduce (train)", 8);
+  second.others = {others_in_frame({9, 15}, "recvfrom", "reduce (train)")};
+  EXPECT_EQ(named({second, node}).rank, 0);
+  EXPECT_EQ(named({second, second, in_frame(16, "recvfrom", "save (train)", 1)}).rank, 16);
+}
+
+TEST(RootCauseTest, WhereAllStacksAreTheSameTheSystemCallTells) {
+  FailureSummary first = in_frame(0, "recvfrom", "reduce (train)", 2);
+  first.others = {others_in_frame({1, 1}, "recvfrom", "reduce (train)")};
+  FailureSummary second = in_frame(2, "recvfrom", "reduce (train)", 1);
+  second.others = {others_in_frame({3, 3}, "accept", "reduce (train)")};
+  const FailureSummary root = named({first, second});
+  EXPECT_EQ(root.rank, 3);
+  EXPECT_EQ(root.clue.place.call, "accept");
+  const std::vector<FailedRanks> others{others_in_frame({2, 2}, "recvfrom", "reduce (train)")};
+  EXPECT_EQ(root.others, others);
+  EXPECT_EQ(named({first, root}), root) << "as a new leader sees it";
+}
+
+// Its look has failed, or took too long.
+TEST(RootCauseTest, ANodeWhoseStacksAreNotKnownIsNotBlamedForThat) {
+  FailureSummary known = in_frame(0, "futex", "c10d::Work::wait", 8);
+  known.clue.for_others = true;
+  FailureSummary blind = in_frame(8, "futex", "", 2);
+  blind.others = {others_in_frame({9, 9}, "futex", "")};
+  EXPECT_EQ(root({blind, known}), 1U);
+  EXPECT_EQ(named({blind, known}).rank, 0);
+  blind.clue.place.call = "read";
+  blind.others.clear();
+  EXPECT_EQ(root({known, blind}), 1U) << "it is not where the others are";
+  known.clue.place.frame.clear();
+  EXPECT_EQ(
+      root({in_frame(0, "futex", "", 3), in_frame(8, "futex", "", 3), in_frame(9, "read", "", 2)}),
+      2U)
+      << "if no stack is known, there is nothing else to go by";
+}
+
 // What a drun without clues reports.
 TEST(RootCauseTest, WithoutCluesItIsTheFirst) {
   EXPECT_EQ(root({hung("futex", 0), hung("recv", 0)}), 0U);

@@ -98,6 +98,8 @@ TEST(HungRanksTest, WhoseStackIsAnotherFailsFirst) {
                                        "(libtorch_cpu.so), and no rank"));
   }
   EXPECT_THAT(hung[2].fault.cause, HasSubstr("hangs: it waits in futex in step (train.py:7), and"));
+  const rendezvous::HangPlace place{"step (train.py:7)", "futex"};
+  EXPECT_EQ(hung[2].fault.clue.place, place);
   ranks.erase(ranks.begin(), ranks.begin() + 2);
   hung = hang_faults(ranks, seconds(600), false, seconds(4));
   EXPECT_TRUE(is_nearer(hung[0].fault.clue, hung[1].fault.clue)) << "of two ranks, too";
