@@ -50,6 +50,7 @@ std::string HangDesk::collective() const {
 }
 
 void HangDesk::on_stalled(bool stalled) {
+  went_on_ = !stalled;
   parts_.participant.on_workers_stalled(stalled, Clock::now());
   parts_.news();
 }
@@ -183,6 +184,10 @@ void HangDesk::act_on(const std::vector<WaitingRank>& waiting) {
 }
 
 void HangDesk::fail_hanging(const std::vector<WaitingRank>& waiting) {
+  // Since the hang was found stacks were taken, which takes a while. Whoever writes a dump has made
+  // progress by that alone.
+  if (went_on_ && dumped_ != group_.round())
+    return say("ranks make progress again, so they are not taken for hanging");
   const StopPolicy& policy = parts_.options;
   const std::chrono::milliseconds others = HangWatch::kPlacesLimit + dump_limit() +
                                            parts_.stacks.frames_limit() +

@@ -50,6 +50,8 @@ class HangDesk {
   // As BeatNote's.
   void use_store(rendezvous::KeyValue& store, std::string_view ticket) { note_.use(store, ticket); }
   void forget_store() { note_.forget_store(); }
+  // As HangWatch's.
+  void on_stalled(bool stalled);
   // No worker of the job makes progress.
   void on_hang();
   // A timer of torch's is over.
@@ -66,7 +68,6 @@ class HangDesk {
   [[nodiscard]] std::string collective() const;
 
  private:
-  void on_stalled(bool stalled);
   void on_looked();
   void on_late(const std::vector<HungRank>& late);
   void on_waiting(const std::vector<WaitingRank>& waiting);
@@ -86,7 +87,8 @@ class HangDesk {
   BeatNote note_;
   HeartbeatWatch heartbeats_;
   HangWatch hangs_;
-  int dumped_ = 0;  // the round whose ranks were asked for dumps last
+  bool went_on_ = false;  // as HangWatch has said last: workers of this node make progress
+  int dumped_ = 0;        // the round whose ranks were asked for dumps last
   std::vector<std::function<void()>> after_dumps_;  // called when they are there
   int held_ = 0;                                    // stops so far
   std::set<std::string> dumps_;

@@ -231,6 +231,25 @@ TEST(HangDeskTest, RanksThatHangAreLookedAtBeforeTheyHaveFailed) {
   EXPECT_EQ(rig.looks, 1);
 }
 
+// Seconds lie between the hang and the failure: a slow file system may answer meanwhile.
+TEST(HangDeskTest, RanksThatGoOnWhileTheyAreLookedAtHaveNotFailed) {
+  auto options = watched(OnHang::Restart);
+  options.stacks_limit = std::chrono::seconds(20);
+  Desk rig(std::move(options));
+  rig.run(place_of(0, 1), {kFirst, kSecond});
+  rig.desk.on_stalled(true);
+  rig.desk.on_hang();
+  rig.desk.on_stalled(false);
+  ASSERT_TRUE(rig.parts.until([&] { return rig.lines_with("make progress again") > 0; }));
+  rig.parts.turn();
+  rig.parts.workers.on_time();
+  EXPECT_THAT(rig.failures, IsEmpty());
+  EXPECT_TRUE(rig.parts.workers.group().running());
+  rig.desk.on_stalled(true);
+  rig.desk.on_hang();
+  EXPECT_TRUE(rig.until_failed()) << "it hangs anew";
+}
+
 TEST(HangDeskTest, AJobThatHangsIsOnlyReported) {
   Desk rig(OnHang::Report);
   rig.run(place_of(0, 1), {kFirst, kSecond});
@@ -369,6 +388,18 @@ TEST(HangDeskTest, WhileDumpsAreWrittenTheRanksAreNotAskedAgain) {
   EXPECT_EQ(rig.lines_with(kWritten), 1);
   EXPECT_FALSE(recorder.asked());
   EXPECT_FALSE(rig.desk.hold(stop_for_a_hang(), [] { FAIL(); })) << "they are there";
+}
+
+TEST(HangDeskTest, ADumpIsNoProgress) {
+  Recorder recorder;
+  Desk rig(recorder.watched_by(std::chrono::milliseconds(0)));
+  rig.run(place_of(0, 1), {kFirst, kSecond});
+  rig.desk.on_stalled(true);
+  rig.desk.on_hang();
+  ASSERT_TRUE(until_asked(rig, recorder));
+  recorder.write();
+  rig.desk.on_stalled(false);
+  EXPECT_TRUE(rig.until_failed());
 }
 
 // Only of the round in which they were asked for.
