@@ -18,10 +18,12 @@ constexpr std::size_t kMostFramesNamed = 2;
 // So many times as many are together as stand out.
 constexpr std::size_t kMany = 2;
 
-constexpr std::array<std::string_view, 15> kWaitNames{
-    "MPI_",         "PMPI_",       "ompi_",      "MPIR_",     "MPIDI_",
-    "MPID_",        "gloo::",      "c10d::",     "horovod::", "cudaStreamSynchronize",
-    "cudaDeviceSy", "cudaEventSy", "cuStreamSy", "cuCtxSy",   "cuEventSy"};
+constexpr std::array<std::string_view, 9> kWaitNames{
+    "MPI_", "PMPI_", "ompi_", "MPIR_", "MPIDI_", "MPID_", "gloo::", "c10d::", "horovod::"};
+// It may do its part of a collective, or the program's own work.
+constexpr std::array<std::string_view, 9> kGpuNames{
+    "cudaStreamSynchronize", "cudaDeviceSy", "cudaEventSy", "cuStreamSy", "cuCtxSy", "cuEventSy",
+    "hipStreamSy",           "hipDeviceSy",  "hipEventSy"};
 constexpr std::array<std::string_view, 6> kWaitFiles{"libnccl", "librccl", "libgloo",
                                                      "libmpi",  "libucp",  "distributed_c10d.py"};
 // Of them those in which the way differs from rank to rank.
@@ -63,6 +65,15 @@ bool is_line(std::string_view file) {
                      [](unsigned char c) { return std::isdigit(c) != 0; });
 }
 
+bool waits_for_gpu(std::string_view frame) {
+  return begins_with_one(parts_of(frame).function, kGpuNames);
+}
+
+// A GPU, as a rule, waits for those of other ranks.
+bool waits_for_ranks_or_gpu(std::string_view frame) {
+  return waits_for_ranks(frame) || waits_for_gpu(frame);
+}
+
 // Outermost first, and only so far as ranks that wait for one another agree: what a library does
 // meanwhile differs from rank to rank, and so does where a loop is.
 using Path = std::vector<std::string>;
@@ -74,7 +85,7 @@ Path path_of(const std::vector<std::string>& frames) {
     // An interpreter goes other ways for the same line.
     if (begins_with_one(parts.file, kInterpreters) && !is_line(parts.file)) continue;
     path.push_back(*frame);
-    if (waits_for_ranks(*frame)) return path;
+    if (waits_for_ranks_or_gpu(*frame)) return path;
     const bool innermost = frame + 1 == frames.rend();
     if (innermost && parts.function.empty()) path.back() = std::string(parts.file);
   }
@@ -87,7 +98,7 @@ struct Class {
   const StackGroup* group = nullptr;  // one of them
   std::vector<NumberRange> ranks;
   std::size_t count = 0;
-  bool waits = false;  // for other ranks
+  bool waits = false;  // for other ranks, or for a GPU that does, as a rule
 };
 
 std::size_t count_all(const std::vector<const Class*>& classes) {
@@ -128,7 +139,7 @@ std::vector<Class> classes_of(const StackReport& report) {
     if (group.kind != Kind::Worker || !is_known(report, group)) continue;
     Path path = path_of(group.frames);
     Class& mine = classes[{path, group.frames.empty() ? group.problem : ""}];
-    mine.waits = !path.empty() && waits_for_ranks(path.back());
+    mine.waits = !path.empty() && waits_for_ranks_or_gpu(path.back());
     mine.path = std::move(path);
     if (mine.group == nullptr) mine.group = &group;
     mine.ranks.insert(mine.ranks.end(), group.ranks.begin(), group.ranks.end());
@@ -316,15 +327,16 @@ bool waits_for_ranks(std::string_view frame) {
 }
 
 TellingFrame telling_frame(const std::vector<std::string>& frames) {
-  const auto waits = std::find_if(frames.rbegin(), frames.rend(),
-                                  [](const auto& frame) { return waits_for_ranks(frame); });
-  if (waits != frames.rend()) return {*waits, true};
+  const auto waits = std::find_if(frames.rbegin(), frames.rend(), waits_for_ranks);
+  if (waits != frames.rend()) return {*waits, true, false};
+  const auto gpu = std::find_if(frames.rbegin(), frames.rend(), waits_for_gpu);
+  if (gpu != frames.rend()) return {*gpu, false, true};
   const auto found = telling(frames, 1);
   if (found.empty()) return {};
   // Where it is in the kernel its state says.
   const Frame parts = parts_of(found.front());
   if (parts.function.empty() || parts.file == "kernel") return {};
-  return {found.front(), false};
+  return {found.front(), false, false};
 }
 
 std::map<int, TellingFrame> telling_frames(const StackReport& report) {

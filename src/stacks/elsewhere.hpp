@@ -15,15 +15,16 @@
 namespace drun::stacks {
 
 // Whether a frame is of a library by which ranks wait for one another: a collective, a message of
-// MPI, a key of torch's store, a GPU that does such a thing.
+// MPI, a key of torch's store.
 [[nodiscard]] bool waits_for_ranks(std::string_view frame);
 
 struct TellingFrame {
   std::string text;
   bool waits_for_ranks = false;
+  bool waits_for_gpu = false;  // whatever that does
 };
 // The frame of a stack (innermost first) that says most of where it is: where it waits for other
-// ranks, else the innermost of the program itself. Empty: none says anything.
+// ranks, else for a GPU, else the innermost of the program itself. Empty: none says anything.
 [[nodiscard]] TellingFrame telling_frame(const std::vector<std::string>& frames);
 // Those of the workers, by rank; of none that says nothing.
 [[nodiscard]] std::map<int, TellingFrame> telling_frames(const StackReport& report);

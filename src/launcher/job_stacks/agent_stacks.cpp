@@ -114,6 +114,7 @@ void AgentStacks::add_frames(std::vector<WaitingRank> waiting,
         if (frame == frames.end()) continue;
         rank.frame = frame->second.text;
         rank.for_ranks = frame->second.waits_for_ranks;
+        rank.for_gpu = frame->second.waits_for_gpu;
       }
       done(found);
     });

@@ -33,6 +33,7 @@ std::string where(const WaitingRank& rank) {
   if (rank.behind) return "NCCL says that it is behind in a collective";
   if (!stack_tells(rank)) return "it " + rank.place.text();
   if (rank.for_ranks) return "it waits for other ranks in " + printable(rank.frame);
+  if (rank.for_gpu) return "it waits for its GPU in " + printable(rank.frame);
   return "it " + rank.place.text() + " in " + printable(rank.frame);
 }
 

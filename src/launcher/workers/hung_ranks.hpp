@@ -28,9 +28,10 @@ struct WaitingRank {
   hang::WaitPlace place;
   bool behind = false;  // NCCL says that others have begun a collective, and it has not
   // Of its stack: the function or line that says most; empty: not known. `for_ranks`: there it
-  // waits for other ranks.
+  // waits for other ranks. `for_gpu`: for a GPU, which may wait for others or work.
   std::string frame{};
   bool for_ranks = false;
+  bool for_gpu = false;
 };
 
 // "none of the job's 8 ranks has made progress for 10 min 0 s: here ranks 0-2 wait in futex (...),

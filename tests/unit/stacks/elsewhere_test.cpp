@@ -223,13 +223,32 @@ TEST(ElsewhereTest, TheFrameThatSaysMost) {
   EXPECT_TRUE(frames.at(3).waits_for_ranks);
 }
 
+// Who waits for a GPU waits for other ranks only if that does.
+TEST(ElsewhereTest, AGpuIsNoOtherRank) {
+  const Frames computes = {"sched_yield (libc.so.6)", "libcuda.so.1+0x1234",
+                           "cudaStreamSynchronize (libcudart.so.12)", "train_step() (train)"};
+  const TellingFrame found = telling_frame(computes);
+  EXPECT_EQ(found.text, "cudaStreamSynchronize (libcudart.so.12)");
+  EXPECT_TRUE(found.waits_for_gpu);
+  EXPECT_FALSE(found.waits_for_ranks);
+  for (const char* frame : {"cuStreamSynchronize (libcuda.so.1)", "hipDeviceSynchronize (x)"})
+    EXPECT_TRUE(telling_frame({frame}).waits_for_gpu) << frame;
+  Frames collective = computes;
+  collective.push_back("c10d::ProcessGroupNCCL::WorkNCCL::wait (libtorch_cuda.so)");
+  EXPECT_TRUE(telling_frame(collective).waits_for_ranks);
+  EXPECT_FALSE(telling_frame(collective).waits_for_gpu);
+  EXPECT_EQ(found_in(report_of({{computes}, {computes}, {kWrites}})),
+            "rank 2 is somewhere else than the other 2: in save (train), called from main (train)")
+      << "as a rule it does";
+}
+
 TEST(ElsewhereTest, LibrariesByWhichRanksWait) {
   for (const char* frame :
        {"ncclAllReduce (libtorch_cuda.so)", "PMPI_Barrier (libmpi.so.40)", "gloo::barrier (x)",
         "libnccl.so.2+0x123", "barrier (distributed_c10d.py:3100)", "c10d::TCPStore::wait (t)"})
     EXPECT_TRUE(waits_for_ranks(frame)) << frame;
   for (const char* frame : {"ncclass (train)", "main (train)", "train+0x12", "", "read (libc.so.6)",
-                            "step (train.py:4)"})
+                            "step (train.py:4)", "cudaStreamSynchronize (libcudart.so.12)"})
     EXPECT_FALSE(waits_for_ranks(frame)) << frame;
 }
 

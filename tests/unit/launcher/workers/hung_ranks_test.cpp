@@ -145,6 +145,19 @@ TEST(HungRanksTest, ARankWhoseStackIsNotKnownIsNotBlamedForThat) {
   EXPECT_EQ(hung[5].fault.clue.alike, 1) << "the others are not there";
 }
 
+TEST(HungRanksTest, WhoWaitsForItsGpuIsSaidTo) {
+  auto ranks = std::vector{waiting(0, "futex"), waiting(1, "ioctl")};
+  ranks[0].frame = "MPI_Barrier (libmpi.so)";
+  ranks[0].for_ranks = true;
+  ranks[1].frame = "cudaStreamSynchronize (libcudart.so)";
+  ranks[1].for_gpu = true;
+  const auto hung = hang_faults(ranks, seconds(600), false, seconds(4));
+  EXPECT_THAT(
+      hung[1].fault.cause,
+      HasSubstr("hangs: it waits for its GPU in cudaStreamSynchronize (libcudart.so), and"));
+  EXPECT_TRUE(is_nearer(hung[1].fault.clue, hung[0].fault.clue));
+}
+
 TEST(HungRanksTest, WhatIsKnownBetterThanAStackIsSaidInstead) {
   auto ranks = std::vector{waiting(0, "read"), waiting(1, ""), waiting(2, "futex")};
   for (WaitingRank& rank : ranks)
