@@ -102,7 +102,6 @@ void AgentStacks::add_frames(std::vector<WaitingRank> waiting,
   // As the look before the stop, for which other nodes may wait by then.
   wish.limit = std::min(parts_.options.stacks_limit * 4 / 5, StackWish::kLimit);
   wish.keep = true;
-  wish.longest = stacks::longest_answer(static_cast<std::size_t>(nodes_of_round()));
   desk_.take(wish, [this, waiting = std::move(waiting),
                     done = std::move(done)](const Result<std::string>& report) {
     if (!report) return done(waiting);

@@ -37,6 +37,13 @@ StackDesk::Described described(const std::string& report, const StackDesk::Save&
   return result;
 }
 
+// As work whose errors are thrown.
+std::string cut(const std::string& report, std::size_t longest) {
+  auto parsed = stacks::parse_report(report);
+  if (!parsed) throw ResultError(parsed.error());
+  return stacks::to_json_within(std::move(*parsed), longest);
+}
+
 }  // namespace
 
 LookRequest look_request(const WorkerGroup& group, const WorkerOutput& output,
@@ -64,11 +71,19 @@ LookRequest look_request(const WorkerGroup& group, const WorkerOutput& output,
 }
 
 void StackDesk::take(const StackWish& wish, Done done) {
-  if (wish.last && kept_ && kept_round_ == request_().round) return done(*kept_);
+  if (wish.last && kept_ && kept_round_ == request_().round)
+    return give(*kept_, wish.longest, done);
   Waiting& waiting = waiting_[wish.unwind ? 1 : 0];
   waiting.keep |= wish.keep;
-  waiting.done.push_back(std::move(done));
-  if (waiting.done.size() == 1) begin(wish);
+  waiting.each.push_back({std::move(done), wish.longest});
+  if (waiting.each.size() == 1) begin(wish);
+}
+
+// At once, if it is not too long.
+void StackDesk::give(const std::string& report, std::size_t longest, const Done& done) {
+  if (report.size() <= longest) return done(report);
+  thread().ask<std::string>(
+      kHangs, [report, longest] { return cut(report, longest); }, done);
 }
 
 void StackDesk::begin(const StackWish& wish) {
@@ -93,8 +108,13 @@ void StackDesk::begin(const StackWish& wish) {
           kept_ = *report;
           kept_round_ = round;
         }
-        for (const Done& done : waiting.done)
-          done(report);
+        for (const auto& [done, longest] : waiting.each) {
+          if (!report) {
+            done(report);
+          } else {
+            give(*report, longest, done);
+          }
+        }
       });
 }
 

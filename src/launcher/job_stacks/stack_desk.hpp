@@ -37,7 +37,7 @@ struct StackWish {
   std::chrono::milliseconds limit = kLimit;  // of a node
   // Of the nodes of a job: what has come by then is the answer.
   std::chrono::milliseconds job_limit = kLimit + kOnTheWay;
-  std::size_t longest = stacks::kLongestAnswer;  // of a node
+  std::size_t longest = stacks::kLongestAnswer;  // of a node; what was found for others is cut
   bool keep = false;                             // keep the answer until the next round begins
   bool last = false;                             // a kept answer of this round is good enough
 };
@@ -78,6 +78,7 @@ class StackDesk {
 
  private:
   void begin(const StackWish& wish);
+  void give(const std::string& report, std::size_t longest, const Done& done);
   FileDesk& thread();
 
   asio::io_context& io_;
@@ -88,7 +89,11 @@ class StackDesk {
   std::vector<std::shared_ptr<ChildStop>> looks_;  // those that were asked for, and are not over
   // Requests that wait for a look: for one without stacks, for one with them.
   struct Waiting {
-    std::vector<Done> done;
+    struct Each {
+      Done done;
+      std::size_t longest;
+    };
+    std::vector<Each> each;
     bool keep = false;  // one of them wants that
   };
   Waiting waiting_[2];

@@ -157,7 +157,9 @@ TEST_F(AgentStacksTest, AProgramGetsTheReport) {
 }
 
 TEST_F(AgentStacksTest, RanksThatHangHearWhereTheyAre) {
-  rig_.start(place_of(1, 2));  // ranks 2 and 3
+  auto place = place_of(1, 2);  // ranks 2 and 3
+  place.group_world_size = 100'000;
+  rig_.start(place);
   groups_.resize(1);
   groups_[0].frames = {"epoll_wait (libc.so.6)", "MPI_Barrier (libmpi.so.40)", "main (train)"};
   groups_[0].ranks = {{3, 3}};
@@ -177,6 +179,7 @@ TEST_F(AgentStacksTest, RanksThatHangHearWhereTheyAre) {
       << "the stop needs no second look";
   ASSERT_THAT(requests_, SizeIs(1));
   EXPECT_EQ(requests_[0].all, options_.stacks_limit * 4 / 5);
+  EXPECT_EQ(requests_[0].longest, stacks::kLongestAnswer) << "however large the job is";
   error_ = "no such process";
   add();
   ASSERT_TRUE(until([&] { return !found.empty(); }));

@@ -92,6 +92,7 @@ class StackDeskTest : public testing::Test {
   asio::io_context io_{1};
   int round_ = 1;
   std::string error_;                  // of the looks to come
+  std::string report_;                 // that they find; empty: one with a number
   std::vector<LookRequest> requests_;  // that were looked for; looked at when all are told
   std::vector<std::string> told_;
   std::string held_;
@@ -105,6 +106,7 @@ class StackDeskTest : public testing::Test {
                     requests_.push_back(request);
                     if (!error_.empty())
                       return Error(std::make_error_code(std::errc::io_error), error_);
+                    if (!report_.empty()) return report_;
                     return "report " + std::to_string(requests_.size());
                   },
                   [this](bool held) { held_ += held ? "held " : "let go "; }};
@@ -202,6 +204,36 @@ TEST_F(StackDeskTest, WhatIsKeptWillDoForTheLastLookOfItsRound) {
   round_ = 2;
   take(last, "next ");
   EXPECT_THAT(told(1), ElementsAre("next report 3"));
+}
+
+// What finds the root cause needs all stacks of the node; what goes to the first node of a large
+// job must be short.
+TEST_F(StackDeskTest, NobodyGetsMoreThanItHasAskedFor) {
+  constexpr std::size_t kShort = 4'096;
+  stacks::StackReport whole;
+  whole.groups.resize(100);
+  for (auto& group : whole.groups)
+    group.frames = {std::string(200, 'f')};
+  report_ = to_json(whole);
+  StackWish keep;
+  keep.keep = true;
+  StackWish last;
+  last.last = true;
+  last.longest = kShort;
+  take(keep);
+  take(last);
+  const auto shared = told(2);
+  EXPECT_EQ(shared[0], report_);
+  EXPECT_LE(shared[1].size(), kShort);
+  EXPECT_TRUE(stacks::parse_report(shared[1]));
+  take(last);
+  const auto kept = told(1);
+  ASSERT_THAT(kept, SizeIs(1));
+  EXPECT_EQ(kept[0], shared[1]);
+  last.longest = keep.longest;
+  take(last);
+  EXPECT_THAT(told(1), ElementsAre(report_));
+  EXPECT_THAT(requests_, SizeIs(1));
 }
 
 TEST_F(StackDeskTest, WithoutTheWishNothingIsKept) {
