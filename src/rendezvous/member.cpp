@@ -120,7 +120,8 @@ void MemberAgent::take_round(const std::optional<std::string>& value) {
   if (document->ran != ran_) ran_before_ = std::exchange(ran_, document->ran);
   document_.restarts = std::max(document_.restarts, document->restart_count);
   document_.losses = std::max(document_.losses, document->losses);
-  if (document->phase == Phase::Gathering) end_.clear();  // the job went on
+  if (document->phase == Phase::Gathering || document->phase == Phase::Preparing)
+    end_.clear();  // the job went on
   round_.document = std::move(*document);
 }
 
@@ -237,6 +238,7 @@ void MemberAgent::on_workers_stopped(std::string end) {
   const int round = workers_.on_stopped();
   if (round == 0) return;
   end_ = end.size() <= kMaxEnd ? std::move(end) : "";
+  end_round_ = round;
   note_left(round);
   lease_.on_workers_gone();
 }

@@ -188,6 +188,7 @@ class MemberAgent {
   LastToLeave last_to_leave_;
   bool gathers_ = false;           // though it is no host
   std::string end_;                // of the workers that were stopped last
+  int end_round_ = 0;              // and their round
   std::optional<Time> end_until_;  // the others learn of it, or not
   std::optional<Time> leads_until_;
   std::optional<Time> others_come_until_;

@@ -110,7 +110,7 @@ bool MemberAgent::gathers() const {
 // The store is to take what there is to tell before this agent goes. The host hears the others.
 bool MemberAgent::tells_end(Time now) {
   const bool news = departure_.job_over() && departure_.outcome().end != End::Success &&
-                    !gathers() && !end_.empty();
+                    !gathers() && !end_.empty() && end_round_ == ran_;
   if (!news || !up() || !entry_.was_written()) return false;
   if (!end_until_) {
     end_until_ = now + kEndLimit;
