@@ -107,9 +107,12 @@ bool MemberAgent::gathers() const {
          departure_.outcome().end != End::Success;
 }
 
-// The store is to take what there is to tell before this agent goes. The host hears the others.
+// The store is to take what there is to tell before this agent goes. The host hears the others: a
+// store that could have successors and has none is no node's.
 bool MemberAgent::tells_end(Time now) {
-  const bool news = departure_.job_over() && departure_.outcome().end != End::Success &&
+  const bool heard =
+      config_.ends_are_heard && (config_.successors == 0 || document_.latest.exists());
+  const bool news = heard && departure_.job_over() && departure_.outcome().end != End::Success &&
                     !gathers() && !end_.empty() && end_round_ == ran_;
   if (!news || !up() || !entry_.was_written()) return false;
   if (!end_until_) {

@@ -82,6 +82,8 @@ struct Config {
   bool is_host = false;  // hosts the rendezvous store: leads first, rank 0 first, leaves last
   // No agent hosts the store, and this is the first of the nodes: leads if nobody does yet.
   bool stands_at_once = false;
+  // An agent of the job leaves last and hears what the others did: the store's host, or a sibling.
+  bool ends_are_heard = true;
   std::string ticket;  // unique per agent process
   // When the job ends, as far as this agent knows: Unix milliseconds; 0: it does not.
   std::int64_t ends_ms = 0;

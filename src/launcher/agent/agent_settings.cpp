@@ -128,6 +128,7 @@ rendezvous::Config rendezvous_config(const Options& options, const NodeIdentity&
   const bool etcd = options.backend == Backend::Etcd;
   config.store_can_be_lost = !etcd && lease(options, node.hosting).has_value();
   config.sessions_can_end_early = etcd;
+  config.ends_are_heard = !etcd || options.local_node >= 0;
   config.stop_timeout = options.shutdown_timeout + kStopMargin + look_limit(options);
   config.rank_order = options.rank_order;
   config.resize = options.resize;

@@ -890,6 +890,24 @@ TEST_F(MemberTest, SaysAtTheEndWhatItsWorkersDidBeforeItGoes) {
   }
 }
 
+// A drun-store, or etcd: it would wait for a word to nobody.
+TEST_F(MemberTest, WhatItsWorkersDidItTellsOnlyIfAnAgentHearsIt) {
+  for (const bool has_successors : {false, true}) {
+    SCOPED_TRACE(has_successors);
+    config_.ends_are_heard = has_successors;
+    config_.successors = has_successors ? 3 : 0;  // the store is not one that votes are cast at
+    run(1);
+    put(keys_.outcome, encode(Outcome{End::Failure, 7, "rank 3", std::nullopt}));
+    advance();
+    done();
+    member_->on_workers_stopped("rank 0 was still running");
+    advance();
+    const auto told = done();
+    EXPECT_TRUE(told.published.empty());
+    EXPECT_TRUE(told.finish);
+  }
+}
+
 // The next round is waited for, is made ready at once without this node, or was not seen to begin.
 TEST_F(MemberTest, WhatTheWorkersOfARoundDidThatWentOnIsNoNewsAtTheEnd) {
   const std::vector<std::pair<int, Phase>> next{
@@ -1278,6 +1296,20 @@ class SucceededMemberTest : public MemberTest {
     return last;
   }
 };
+
+TEST_F(SucceededMemberTest, TellsTheHostWhatItsWorkersDid) {
+  runs(1, 1, {});
+  renewed(1);
+  ASSERT_TRUE(done().start);
+  put(keys_.outcome, encode(Outcome{End::Failure, 7, "rank 3", std::nullopt}));
+  advance();
+  done();
+  member_->on_workers_stopped("rank 0 was still running");
+  advance();
+  const auto told = done();
+  ASSERT_EQ(told.published.size(), 1U);
+  EXPECT_EQ(told.published[0].end, "rank 0 was still running");
+}
 
 TEST_F(SucceededMemberTest, AStopOrALeaveWaitsForTheNextStoreForAsLongAsForALeader) {
   for (const bool goes : {false, true}) {

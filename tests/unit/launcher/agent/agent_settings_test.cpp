@@ -225,6 +225,7 @@ TEST(AgentSettingsTest, EtcdIsNotLostButEndsSessions) {
     const auto config = rendezvous_config(options, {}, seconds(9));
     EXPECT_EQ(config.store_can_be_lost, backend == Backend::C10d);
     EXPECT_EQ(config.sessions_can_end_early, backend == Backend::Etcd);
+    EXPECT_EQ(config.ends_are_heard, backend != Backend::Etcd) << "no agent hosts an etcd";
   }
 }
 
