@@ -1,5 +1,7 @@
 #include "launcher/starter/host_outputs.hpp"
 
+#include <sys/ioctl.h>
+
 #include <algorithm>
 #include <chrono>
 #include <utility>
@@ -93,6 +95,8 @@ FlushProgress HostOutputs::progress() {
   };
   const bool output_waits = any_waits(outputs_);
   const bool error_waits = any_waits(errors_);
+  // A reader of stdout that takes nothing keeps nobody from learning why the job has failed.
+  if (output_waits && !error_waits && relay_has(errors_)) tell_the_end();
   if (!output_waits && !error_waits && !std::exchange(draining_, true)) {
     close();
     relay_.drain(FlushPolicy::kInterval);
@@ -106,12 +110,27 @@ FlushProgress HostOutputs::progress() {
   return progress;
 }
 
-// Behind the report of the host that tells how the job has ended.
+// Nothing of it is left in their pipes.
+bool HostOutputs::relay_has(const Sinks& sinks) {
+  return std::none_of(sinks.begin(), sinks.end(), [](const auto& sink) {
+    int unread = 0;
+    return sink->into.is_open() && ::ioctl(sink->into.native_handle(), FIONREAD, &unread) == 0 &&
+           unread > 0;
+  });
+}
+
+// Behind the report of the host that tells how the job has ended; once.
 void HostOutputs::tell_the_end() {
+  if (std::exchange(told_, true)) return;
   for (std::string& report : std::exchange(reports_, {}))
     relay_.message(std::move(report));
   if (const std::string text = ranks_.stopped(); !text.empty()) log::info("{}", text);
   if (const std::string text = ranks_.succeeded(); !text.empty()) log::info("{}", text);
+}
+
+void HostOutputs::give_up() {
+  tell_the_end();
+  close();
 }
 
 void HostOutputs::close() {

@@ -42,8 +42,8 @@ class HostOutputs {
   // How far the end of the output has come: first the relay takes what has come from the hosts, of
   // whose ranks the log then tells, and then its reader what the relay has.
   [[nodiscard]] FlushProgress progress();
-  // The rest is given up.
-  void close();
+  // What is left is given up, but not how the job has ended.
+  void give_up();
 
  private:
   // Bytes of a host's.
@@ -63,7 +63,9 @@ class HostOutputs {
   using Sinks = std::vector<std::unique_ptr<Sink>>;
 
   void hear(Sink& sink, const std::string& words);
+  [[nodiscard]] static bool relay_has(const Sinks& sinks);
   void tell_the_end();
+  void close();
   void show(Sink& sink, std::string bytes, std::size_t size);
   void write(Sink& sink);
   void count_taken(Sink& sink, std::size_t size);
@@ -77,6 +79,7 @@ class HostOutputs {
   hosts::SaidWords said_;
   GatheredRanks ranks_;
   std::vector<std::string> reports_;  // to be told at the end
+  bool told_ = false;                 // they are
   bool draining_ = false;             // the relay has all
 };
 

@@ -58,7 +58,7 @@ Starter::Starter(const Options& options, OutputRelay& relay)
       roll_(plan_.hosts.size(), options.min_nodes),
       shutdown_(io_,
                 {[](milliseconds) {}, [this] { return outputs_.progress(); },
-                 [this] { outputs_.close(); }},
+                 [this] { outputs_.give_up(); }},
                 {[this] { shutdown_.on_swept(); }, [this] { cancel_timers(); },
                  [this] { signals_.cancel(); }}),
       token_(options.token),

@@ -11,6 +11,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "launcher/report/gathered_ranks.hpp"
 #include "support/output_rig.hpp"
 
 namespace drun::launcher {
@@ -73,6 +74,34 @@ TEST_F(HostOutputsTest, WhatIsNotShownCountsAsTaken) {
   told_.clear();
   take(FrameType::Output, 1, "y\n");
   EXPECT_THAT(told_, IsEmpty()) << "so little is not worth a word";
+}
+
+// As of `drun -H ... | less`.
+TEST_F(HostOutputsTest, TheReportOfTheEndDoesNotWaitForAReaderOfStdout) {
+  take(FrameType::ErrorOutput, 0, "a worker's\n");
+  take(FrameType::Words, 1, kept_for_last("drun: job failed\n"));
+  ASSERT_TRUE(says("a worker's\n")) << said_;
+  outputs_.take({FrameType::Output, 0, "x\n"});  // nobody takes it
+  EXPECT_FALSE(outputs_.progress().all);
+  EXPECT_TRUE(says("a worker's\ndrun: job failed\n")) << said_;
+  outputs_.give_up();
+  io_.restart();
+  io_.run();
+  EXPECT_TRUE(relay_.finish());
+  EXPECT_TRUE(says("a worker's\ndrun: job failed\n")) << "once: " << said_;
+}
+
+TEST_F(HostOutputsTest, TheReportOfTheEndIsSaidThoughTheRestIsGivenUp) {
+  take(FrameType::Words, 1, kept_for_last("drun: job failed\n"));
+  outputs_.take({FrameType::ErrorOutput, 0, "a worker's\n"});  // nobody takes it
+  EXPECT_FALSE(outputs_.progress().all);
+  outputs_.give_up();
+  io_.restart();
+  io_.run();
+  (void)relay_.finish();
+  EXPECT_TRUE(read_until(err_.read.get(), said_, [this] {
+    return said_.find("drun: job failed\n") != std::string::npos;
+  })) << said_;
 }
 
 }  // namespace
