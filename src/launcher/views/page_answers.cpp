@@ -11,6 +11,7 @@
 #include "base/json.hpp"
 #include "base/unix_time.hpp"
 #include "jobs/metrics.hpp"
+#include "launcher/page/page_server.hpp"
 #include "launcher/page/page_text.hpp"
 
 namespace drun::launcher {
@@ -127,7 +128,16 @@ void PageAnswers::serve(const HttpRequest& request, const Answer& answer) {
 
 void PageAnswers::await_end(const Answer& answer) {
   if (end_) return answer(*end_);
+  // The server has no more callers: one that came first has gone, or gives its place to this one.
+  if (await_end_.size() >= PageServer::kMostCallers) wait_no_longer();
   await_end_.push_back({parts_.clock() + kForEnd, answer});
+}
+
+// The first of them.
+void PageAnswers::wait_no_longer() {
+  const Answer answer = std::move(await_end_.front().answer);
+  await_end_.pop_front();
+  answer(json_answer("{}\n"));
 }
 
 void PageAnswers::tell_end(const rendezvous::Outcome& outcome) {
@@ -214,11 +224,8 @@ void PageAnswers::on_time() {
     watch_.end();
   }
   // Before the server gives the caller up.
-  while (!await_end_.empty() && parts_.clock() >= await_end_.front().until) {
-    const Answer answer = await_end_.front().answer;
-    await_end_.erase(await_end_.begin());
-    answer(json_answer("{}\n"));
-  }
+  while (!await_end_.empty() && parts_.clock() >= await_end_.front().until)
+    wait_no_longer();
   advance();
 }
 

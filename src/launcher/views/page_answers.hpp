@@ -4,6 +4,7 @@
 #pragma once
 
 #include <chrono>
+#include <deque>
 #include <functional>
 #include <map>
 #include <optional>
@@ -76,6 +77,7 @@ class PageAnswers {
 
   void ask(std::string topic, const Answer& answer);
   void await_end(const Answer& answer);
+  void wait_no_longer();
   void advance();
   [[nodiscard]] std::vector<Request> take_due(Time now);
   void make(std::vector<Request> requests);
@@ -84,7 +86,7 @@ class PageAnswers {
   JobWatch watch_;
   std::vector<Request> waiting_;
   std::map<std::string, Kept> kept_;
-  std::vector<Waiter> await_end_;  // in the order of their time
+  std::deque<Waiter> await_end_;   // in the order of their time
   std::optional<HttpAnswer> end_;  // the job has ended for this agent
   bool making_ = false;
   bool closed_ = false;

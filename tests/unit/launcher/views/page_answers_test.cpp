@@ -166,6 +166,20 @@ TEST_F(PageAnswersTest, WhoWaitsForTheEndIsToldInTimeThatItHasNotCome) {
   answers_.close();
 }
 
+// Who asks again and again, and stays for no answer, must not fill the agent's memory.
+TEST_F(PageAnswersTest, NoMoreWaitForTheEndThanTheServerHasCallers) {
+  const Got first = get("/end.json");
+  const Got second = get("/end.json");
+  for (std::size_t more = 2; more < PageServer::kMostCallers; ++more)
+    (void)get("/end.json");
+  EXPECT_EQ(status(first), 0);
+  const Got last = get("/end.json");
+  EXPECT_EQ(body(first), "{}\n");
+  EXPECT_EQ(status(second), 0);
+  EXPECT_EQ(status(last), 0);
+  answers_.close();
+}
+
 TEST_F(PageAnswersTest, WhatIsNotThereIsNotFound) {
   for (const char* path : {"/statusjson", "/status.json/", "//", "/stacks", "/metrics/x"}) {
     const Got got = get(path);
