@@ -548,6 +548,33 @@ class MadeUpJob(http.server.BaseHTTPRequestHandler):
         pass
 
 
+class NextJob(MadeUpJob):
+    """One job after the other at the same address: `over` says which have ended."""
+    over: dict = {}
+    name = "first"
+
+    def do_GET(self):  # the name is the library's
+        if self.path not in ("/status.json", "/end.json"):
+            return super().do_GET()
+        over = self.over.get(self.name)
+        if self.path == "/end.json":
+            while not (over := self.over.get(self.name)):
+                time.sleep(0.02)
+            told = {"ended": True, "state": "failed", "exit_code": over, "text": self.name}
+        else:
+            told = {"id": self.name, "state": "failed" if over else "running", "nnodes": "1", "restarts": 0, "max_restarts": 0, "losses": 0,
+                    "round": {"number": 1, "phase": "running", "nodes": 1, "world_size": 1, "waiting": "", "reason": "", "since_ms": 0,
+                              "hung": False}, "nodes": [], "absent": [], "rounds": []}
+            if over:
+                told["outcome"] = {"exit_code": over, "text": self.name}
+        body = json.dumps(told).encode()
+        self.send_response(200)
+        self.send_header("Content-Type", "application/json")
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+
+
 class Browser(unittest.TestCase):
     def setUp(self):
         need("chromium")
@@ -597,6 +624,21 @@ class Browser(unittest.TestCase):
             self.assertEqual(tab.value("document.title"), "killed: last seen: running")
             self.assertRegex(text("lost"), r"^The agent does not answer since .*: what is below was seen then\. It ends with its job\.$")
 
+    def test_the_next_job_at_the_same_address(self):
+        with self.made_up(NextJob) as address, Tab(address) as tab:
+            text = lambda element: tab.value(f"document.getElementById('{element}').textContent")
+            hidden = lambda: tab.value("document.getElementById('lost').hidden")
+            eventually(lambda: text("state") == "running" and tab.value("waitsForEnd"))
+            for code, name in ((7, "first"), (8, "second")):
+                NextJob.over[name] = code
+                eventually(lambda: text("lost").startswith(f"The job has ended: failed, exit code {code}: {name}.") and not hidden())
+                tab.value("update().then(() => { document.body.dataset.asked = 'yes'; })")
+                eventually(lambda: tab.value("document.body.dataset.asked") == "yes")
+                self.assertFalse(hidden(), "its agent still answers")
+                NextJob.name = "second" if name == "first" else "third"
+                eventually(lambda: text("state") == "running" and hidden())
+                self.assertEqual(text("job"), f"job {NextJob.name}")
+
     def test_the_button_for_stacks(self):
         with Job("--status-listen", "0", "--rdzv-id", "<b>pressed</b>", "--local-nodes", "2", "--nproc-per-node", "2", *STAY,
                  DRUN_TOKEN=TOKEN) as job:
@@ -633,9 +675,10 @@ class Browser(unittest.TestCase):
             self.assertTrue(tab.value("document.getElementById('stacks').hidden"))
 
     @contextlib.contextmanager
-    def made_up(self):
+    def made_up(self, job=MadeUpJob):
         """Its address."""
-        server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), MadeUpJob)
+        server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), job)
+        server.daemon_threads = True  # who still waits for an end is not waited for
         thread = threading.Thread(target=server.serve_forever)
         thread.start()
         try:
