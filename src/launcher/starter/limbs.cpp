@@ -4,6 +4,8 @@
 #include <utility>
 #include <variant>
 
+#include <asio/post.hpp>
+
 #include "base/printable.hpp"
 #include "launcher/starter/self_copy.hpp"
 
@@ -65,10 +67,17 @@ void Limbs::perform(const LimbsFsm::StartAction& action) {
                                            [this, limb](const Edge::Ending& ending) {
                                              fsm_.on_ended(limb, ending);
                                              act();
+                                             forget(limb);
                                            }});
   } catch (const std::system_error& error) {
     fsm_.on_not_started(limb, printable(error.what()));
   }
+}
+
+// A host that is tried again has an edge each time. This one is calling: what of it still waits in
+// `io_` comes before this.
+void Limbs::forget(LimbsFsm::LimbId limb) {
+  asio::post(io_, [this, limb] { edges_.erase(limb); });
 }
 
 void Limbs::perform(const LimbsFsm::SendAction& action) {

@@ -3,6 +3,7 @@
 // decides.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <map>
@@ -42,9 +43,12 @@ class Limbs {
   // Without asking.
   void kill();
   [[nodiscard]] bool idle() const { return fsm_.idle(); }
+  // That are kept; those that have ended until `io` has run once more.
+  [[nodiscard]] std::size_t edges() const { return edges_.size(); }
 
  private:
   void act();
+  void forget(LimbsFsm::LimbId limb);
   void perform(const LimbsFsm::StartAction& action);
   void perform(const LimbsFsm::SendAction& action);
   void perform(const LimbsFsm::SendSelfAction& action);
