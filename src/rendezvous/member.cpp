@@ -291,9 +291,11 @@ void MemberAgent::renew_lease() {
   if (const auto from = lease_.renew(workers_.any())) outbox_.push(RenewLeaseAction{*from});
 }
 
-// A failure in a few words, if the store did not take more.
+// A failure in a few words, if the store did not take more. A newcomer that has waited for what it
+// knows of its machine knows of a round that it has no part in: it is to be told of as any other.
 MemberDocument MemberAgent::document() const {
   MemberDocument document = document_;
+  if (!entry_.was_written() && document.latest.rank < 0) document.latest = {};
   if (document.failure && rejected())
     document.failure = without_details(std::move(*document.failure));
   return document;

@@ -52,7 +52,9 @@ class MemberTest : public testing::Test {
       if (auto* log = std::get_if<LogAction>(&action); log != nullptr && log->warning)
         result.warnings.push_back(log->text);
       if (auto* commit = std::get_if<CommitAction>(&action)) {
-        result.published.push_back(decode_member(*commit->transaction.writes.at(0).value).value());
+        const auto& write = commit->transaction.writes.at(0);
+        if (write.key == keys_.member("me"))
+          result.published.push_back(decode_member(*write.value).value());
         member_->on_commit({commit->request, answer_, "it is full"}, now_);
       }
     }
@@ -1244,6 +1246,10 @@ class SucceededMemberTest : public MemberTest {
     config_.successor_port = 41'000;
     config_.address = "10.0.0.1";
     config_.search_timeout = Milliseconds(20'000);
+    come();
+    done();
+  }
+  void come() {
     member_.emplace(config_, keys_, outbox_, now_);
     LinkEvent up{Link::Up, {}};
     up.generation = 1;
@@ -1252,7 +1258,6 @@ class SucceededMemberTest : public MemberTest {
     for (const auto& key : {keys_.round, keys_.outcome, keys_.assignment("me")})
       member_->on_snapshot({watches_.at(key), {}});
     advance();
-    done();
   }
   // The round runs, and this node has that rank in it; -1: none.
   void runs(int number, int rank, const Place& before) {
@@ -1368,6 +1373,26 @@ TEST_F(SucceededMemberTest, SpeaksWithItsRankOnceItIsKnown) {
     ASSERT_EQ(vote.has_value(), go);
     EXPECT_EQ(vote ? vote->vote.latest.rank : -1, go ? 0 : -1);
   }
+}
+
+// The leader of a later store takes who knows of the last round for one that comes over to it.
+TEST_F(SucceededMemberTest, ANewcomerSaysNothingOfARoundFirstThoughItHasReadOfIt) {
+  config_.unfit = [](const std::vector<NodeFacts>&) {
+    return std::map<std::string, std::string>();
+  };
+  come();
+  runs(1, -1, {});
+  EXPECT_TRUE(done().published.empty()) << "its facts are not known yet";
+  member_->on_facts("a sheet");
+  advance();
+  const auto first = done().published;
+  ASSERT_EQ(first.size(), 1U);
+  EXPECT_FALSE(first[0].latest.exists());
+  reconnect(true);
+  advance();
+  const auto again = done().published;
+  ASSERT_EQ(again.size(), 1U);
+  EXPECT_EQ(again[0].latest.round, 1);
 }
 
 TEST_F(SucceededMemberTest, SpeaksForEachRoundOnce) {
