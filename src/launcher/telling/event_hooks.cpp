@@ -45,7 +45,8 @@ void EventHooks::tell(const events::Event& event, bool leads) {
     const bool at_end = hook.at_end && leads && event.kind == events::Kind::Outcome;
     if (!at_end && !hook.wants(event.kind)) continue;
     if (!last && waiting_.size() >= kMostWaiting) {
-      if (dropped_++ == 0)
+      ++dropped_;
+      if (dropped_of_.insert(&hook).second)
         log::warning("--on-event {}: too many events: it is not run at '{}'{}", hook.command,
                      events::info_of(event.kind).name,
                      event.reason.empty() ? "" : " (" + printable(event.reason) + ")");

@@ -108,8 +108,9 @@ class EventHooks {
   std::deque<Job> waiting_;
   std::list<std::shared_ptr<Start>> starting_;
   std::list<Running> running_;
-  std::set<const EventHook*> busy_;  // each has one command that starts or runs
-  std::size_t dropped_ = 0;          // commands, for want of room
+  std::set<const EventHook*> busy_;        // each has one command that starts or runs
+  std::size_t dropped_ = 0;                // commands, for want of room
+  std::set<const EventHook*> dropped_of_;  // each is named once
   bool given_up_ = false;
   DeadlineTimer end_limit_;
   std::vector<pid_t> groups_;  // of those that have ended: something of theirs may still run

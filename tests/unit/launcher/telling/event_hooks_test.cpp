@@ -171,6 +171,25 @@ TEST_F(EventHooksTest, TheEndIsToldHoweverManyWait) {
   EXPECT_EQ(said_.find("it is not run at", named + 1), std::string::npos) << "once is enough";
 }
 
+TEST_F(EventHooksTest, EachHookThatIsNotRunIsNamed) {
+  const std::string go = folder_.file("go");
+  hook(Kind::Warning, "until [ -e " + go + " ]; do sleep 0.01; done");
+  hook(Kind::Warning, "until [ -e " + go + " ]; do sleep 0.02; done");
+  EventHook end;
+  end.at_end = true;
+  end.command = "touch " + go;
+  hooks_.push_back(end);
+  EventHooks hooks(io_, hooks_);
+  for (std::size_t i = 0; i < EventHooks::kMostRunning + EventHooks::kMostWaiting; ++i)
+    hooks.tell(warning(""), false);
+  events::Event outcome = warning("");
+  outcome.kind = Kind::Outcome;
+  hooks.tell(outcome, true);
+  ASSERT_TRUE(finish(hooks));
+  EXPECT_THAT(said_, HasSubstr("sleep 0.01; done: too many events: it is not run at 'warning'"));
+  EXPECT_THAT(said_, HasSubstr("sleep 0.02; done: too many events: it is not run at 'warning'"));
+}
+
 // Longer than any test.
 constexpr std::chrono::hours kEver{1};
 
