@@ -90,7 +90,7 @@ void FrameLink::write() {
                     [this](asio::error_code error, std::size_t) {
                       writing_ = false;
                       if (error) {  // reading tells of the other side's end
-                        outbox_.clear();
+                        forget_outbox();
                         file_.reset();
                         asio::error_code ignored;
                         out_.close(ignored);
@@ -128,6 +128,12 @@ void FrameLink::end() {
   timer_.cancel();
   in_.close(ignored);
   out_.close(ignored);
+  forget_outbox();
+}
+
+void FrameLink::forget_outbox() {
+  for (std::string& bytes : outbox_)
+    secure::wipe(bytes);  // the job's token may be there
   outbox_.clear();
 }
 

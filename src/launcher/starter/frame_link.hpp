@@ -62,6 +62,7 @@ class FrameLink {
   void deliver();
   void write();
   void read_file();
+  void forget_outbox();
   bool tell(const std::optional<std::string>& given_up);
   void watch();
 

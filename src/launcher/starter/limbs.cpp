@@ -8,6 +8,7 @@
 
 #include "base/printable.hpp"
 #include "launcher/starter/self_copy.hpp"
+#include "secure/token.hpp"
 
 namespace drun::launcher {
 
@@ -25,8 +26,8 @@ void Limbs::start_again(const hosts::Target& target) {
   act();
 }
 
-void Limbs::send(const Frame& frame) {
-  fsm_.send(frame);
+void Limbs::send(Frame frame) {
+  fsm_.send(std::move(frame));
   act();
 }
 
@@ -47,8 +48,8 @@ void Limbs::kill() {
 
 // What is told may call this again from inside.
 void Limbs::act() {
-  while (const auto action = fsm_.next())
-    std::visit([this](const auto& each) { perform(each); }, *action);
+  while (auto action = fsm_.next())
+    std::visit([this](auto& each) { perform(each); }, *action);
 }
 
 void Limbs::perform(const LimbsFsm::StartAction& action) {
@@ -66,8 +67,8 @@ void Limbs::perform(const LimbsFsm::StartAction& action) {
                                            },
                                            [this, limb](const Edge::Ending& ending) {
                                              fsm_.on_ended(limb, ending);
-                                             act();
                                              forget(limb);
+                                             act();
                                            }});
   } catch (const std::system_error& error) {
     fsm_.on_not_started(limb, printable(error.what()));
@@ -80,8 +81,9 @@ void Limbs::forget(LimbsFsm::LimbId limb) {
   asio::post(io_, [this, limb] { edges_.erase(limb); });
 }
 
-void Limbs::perform(const LimbsFsm::SendAction& action) {
+void Limbs::perform(LimbsFsm::SendAction& action) {
   edges_.at(action.limb)->send(action.frame);
+  secure::wipe(action.frame.payload);  // it may have the job's token
 }
 
 void Limbs::perform(const LimbsFsm::SendSelfAction& action) {

@@ -35,7 +35,7 @@ class Limbs {
   void start(const hosts::Branch& branch, const std::string& by);
   // One of the starter's hosts that has failed, once more.
   void start_again(const hosts::Target& target);
-  void send(const hosts::Frame& frame);
+  void send(hosts::Frame frame);
   // It has taken too long to answer.
   void give_up(std::uint32_t host);
   // All ends there end what they have started, and themselves. Nothing is told of them any more.
@@ -50,7 +50,7 @@ class Limbs {
   void act();
   void forget(LimbsFsm::LimbId limb);
   void perform(const LimbsFsm::StartAction& action);
-  void perform(const LimbsFsm::SendAction& action);
+  void perform(LimbsFsm::SendAction& action);
   void perform(const LimbsFsm::SendSelfAction& action);
   void perform(const LimbsFsm::CloseAction& action);
   void perform(const LimbsFsm::KillAction& action);

@@ -4,6 +4,7 @@
 
 #include "base/printable.hpp"
 #include "drun/version.hpp"
+#include "secure/token.hpp"
 
 namespace drun::launcher {
 
@@ -138,10 +139,11 @@ void LimbsFsm::on_ended(LimbId id, const EdgeEnding& ending) {
                  "lost with " + printable(limb.own.name) + ", which had started it");
 }
 
-void LimbsFsm::send(const Frame& frame) {
+void LimbsFsm::send(Frame frame) {
   const auto found = by_host_.find(frame.host);
-  if (found == by_host_.end() || state(found->second) != State::Greeted) return;
-  actions_.emplace_back(SendAction{found->second, frame});
+  if (found == by_host_.end() || state(found->second) != State::Greeted)
+    return secure::wipe(frame.payload);  // it may have the job's token
+  actions_.emplace_back(SendAction{found->second, std::move(frame)});
 }
 
 void LimbsFsm::give_up(std::uint32_t host) {

@@ -56,7 +56,7 @@ class LimbsFsm {
   // As Limbs'. `offer`: without a name there is none.
   void start(const hosts::Branch& branch, const std::string& by, const hosts::SelfOffer& offer);
   void start_again(const hosts::Target& target) { start_limb({target}); }
-  void send(const hosts::Frame& frame);
+  void send(hosts::Frame frame);
   void give_up(std::uint32_t host);
   void close();
   void kill();

@@ -283,10 +283,8 @@ void Starter::order(std::size_t host) {
   hosts::Order made{plan_.directory, std::to_string(grace.count()),
                     hosts::agent_command(plan_, host, meeting_), std::move(environment)};
   hosts::Frame frame{hosts::FrameType::Order, static_cast<std::uint32_t>(host), pack(made)};
-  limbs_.send(frame);
-  if (!token_) return;
-  secure::wipe(frame.payload);
-  secure::wipe(made.environment.back());
+  limbs_.send(std::move(frame));
+  if (token_) secure::wipe(made.environment.back());
 }
 
 void Starter::give_up() {

@@ -289,5 +289,20 @@ TEST(LimbsFsmTest, AHostIsTriedAgainAsALimbOfItsOwn) {
                                             "send #1: a frame of 1"));
 }
 
+// Of the job's token there are as few copies as can be.
+TEST(LimbsFsmTest, WhatIsSentIsNotCopied) {
+  LimbsFsm fsm;
+  fsm.start(branch_of(1, 1), "", {});
+  fsm.on_frame(0, {FrameType::Hello, 0, hello(DRUN_VERSION_STRING)});
+  (void)all_actions(fsm);
+  Frame order{FrameType::Order, 1, std::string(100, 'x')};
+  const char* const bytes = order.payload.data();
+  fsm.send(std::move(order));
+  const auto action = fsm.next();
+  const auto* const sent = action ? std::get_if<LimbsFsm::SendAction>(&*action) : nullptr;
+  ASSERT_NE(sent, nullptr);
+  EXPECT_EQ(sent->frame.payload.data(), bytes);
+}
+
 }  // namespace
 }  // namespace drun::launcher
