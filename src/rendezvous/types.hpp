@@ -282,7 +282,7 @@ struct Outcome {
   std::optional<FailureSummary> failure{};
   std::vector<std::string> notes{};  // what else is worth saying about the failure: a crash loop
   bool leaves = false;               // this agent only, which was told to go: the job goes on
-  bool all_heard = false;            // of the round, or gone: nobody is on the way to this store
+  bool all_heard = false;            // of the round, or gone: only spares may be on the way here
 
   bool operator==(const Outcome&) const = default;
 };
