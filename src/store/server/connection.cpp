@@ -211,7 +211,8 @@ bool Connection::receive(Time now, bool has_urgent) {
     if (received == 0 || errno != EAGAIN) die();
     return false;
   }
-  if (!has_said_something_ && tls_context_ != nullptr && shared_.input[0] == secure::kTlsHello) {
+  const bool is_first = !std::exchange(has_sent_, true);
+  if (is_first && tls_context_ != nullptr && shared_.input[0] == secure::kTlsHello) {
     if (!may_prove_) {
       drop("it has shown no token in time");
       return false;
@@ -220,7 +221,6 @@ bool Connection::receive(Time now, bool has_urgent) {
     take_secure({shared_.input.get(), static_cast<std::size_t>(received)}, now);
     return has_urgent || static_cast<std::size_t>(received) == room;
   }
-  has_said_something_ = true;
   if (in_shared) {
     take({shared_.input.get(), kept + static_cast<std::size_t>(received)}, now);
   } else {
@@ -364,6 +364,7 @@ void Connection::take(std::string_view bytes, Time now) {
     const Fed fed = feed(bytes, now);
     consumed = fed.consumed;
     needed_ = fed.needed;
+    has_said_something_ = has_said_something_ || consumed > 0 || fed.state != State::Open;
     // While it was fed it may have died of what it was to be sent.
     if (!is_dead() && fed.state == State::Paused) enter(ConnectionPhase::Paused);
     if (!is_dead() && fed.state == State::AwaitsTurn) {

@@ -91,7 +91,8 @@ class Connection final : public EventSource, public Peer, public TurnQueue::Wait
   [[nodiscard]] bool is_lingering() const { return phase_ == ConnectionPhase::Lingering; }
 
   [[nodiscard]] int fd() const { return socket_.get(); }
-  // A peer that has begun with TLS says something when it has proved that it has the token.
+  // More than the beginning of what a client begins with. A peer that has begun with TLS says
+  // something when it has proved that it has the token.
   [[nodiscard]] bool has_said_something() const { return has_said_something_; }
   // It may not begin TLS any more: nobody waits for the token.
   void end_proving() { may_prove_ = false; }
@@ -157,6 +158,7 @@ class Connection final : public EventSource, public Peer, public TurnQueue::Wait
   const char* reason_ = "";
   ConnectionPhase phase_ = ConnectionPhase::Reading;
   const bool serves_strangers_;
+  bool has_sent_ = false;
   bool has_said_something_ = false;
   bool may_prove_ = true;
   bool in_reserve_ = false;    // while it is a stranger

@@ -394,6 +394,21 @@ TEST_F(SecureConnectionTest, AHalfHandshakeIsNobody) {
   EXPECT_FALSE(is_good());
 }
 
+TEST_F(SecureConnectionTest, NeitherIsAByteOfAHandshake) {
+  for (const bool has_token : {false, true}) {
+    dial(true, has_token ? test::kToken : "");
+    const std::string all = std::string(tcpstore::kHandshake) + encoded(Op::Set, "key", "value");
+    send(all.substr(0, 1));
+    EXPECT_TRUE(is_good());
+    EXPECT_FALSE(connection_->has_said_something()) << "it may go when there is no room";
+    send(all.substr(1));
+    EXPECT_TRUE(connection_->has_said_something());
+    EXPECT_EQ(world_.workers.size(), 1U);
+    send(std::string("\x16\x03\x01", 3));
+    EXPECT_FALSE(is_good()) << "TLS is for the beginning";
+  }
+}
+
 TEST_F(SecureConnectionTest, WhoEndsTlsIsGoneWhenItsLastRequestIsDone) {
   dial();
   test::EndingTlsClient client(test::tls_of(test::kToken)->secret());
