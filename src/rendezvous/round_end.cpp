@@ -139,6 +139,10 @@ std::optional<Time> awaits_failures(const State& s) {
   if (s.failures.empty() || s.round.nodes == 1) return std::nullopt;
   const FailureSummary& first = s.failures.front().summary;
   Milliseconds limit = first.clue.others_within;
+  // Nodes may look for different times, each by its own limits.
+  if (first.hung)
+    for (const Failure& each : s.failures)
+      if (each.summary.hung) limit = std::max(limit, each.summary.clue.others_within);
   if (first.timed_out) limit = std::max(limit, kOthersTimeOut);
   if (!s.awaited.empty() && *s.awaited.begin() < s.failures.front().as)
     limit = std::max(limit, kReportFollows);

@@ -985,6 +985,24 @@ TEST_F(HungNodesTest, TheOddRankIsNamedThoughItsNodeNamedAnother) {
   EXPECT_THAT(board_.state().round.reason, testing::HasSubstr("it sleeps"));
 }
 
+// Each node has its own limits for stacks and dumps.
+TEST_F(HungNodesTest, TheLongestThatANodeMayNeedIsWaitedFor) {
+  hangs("a");
+  auto d = board_.document("b");
+  d.failed = board_.state().round.number;
+  d.failure = board_.document("a").failure;
+  d.failure->rank = 1;
+  d.failure->clue.others_within = Milliseconds(9'000);
+  board_.put("b", std::move(d));
+  board_.settle();
+  board_.pass(Milliseconds(8'999));
+  board_.settle();
+  ASSERT_EQ(board_.phase(), Phase::Running);
+  board_.pass(Milliseconds(1));
+  board_.settle();
+  EXPECT_EQ(board_.phase(), Phase::Stopping);
+}
+
 TEST_F(HungNodesTest, WhoIsBehindIsTheRootCauseWhoeverTellsFirst) {
   hangs("a");
   hangs("b");
