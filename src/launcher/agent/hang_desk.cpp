@@ -187,7 +187,7 @@ void HangDesk::fail_hanging(const std::vector<WaitingRank>& waiting) {
   // Since the hang was found stacks were taken, which takes a while. Whoever writes a dump has made
   // progress by that alone.
   if (went_on_ && dumped_ != group_.round())
-    return say("ranks make progress again, so they are not taken for hanging");
+    return say("ranks seem to make progress again, so they are not taken for hanging");
   const StopPolicy& policy = parts_.options;
   const std::chrono::milliseconds others = HangWatch::kPlacesLimit + dump_limit() +
                                            parts_.stacks.frames_limit() +
