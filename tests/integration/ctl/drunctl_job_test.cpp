@@ -177,12 +177,19 @@ TEST(DrunctlHereTest, AnAgentThatHasGoneIsPassedOver) {
               StartsWith("drunctl: error: no drun of this user runs here with job " + job));
 }
 
-// Gives the key of a job to whoever asks for it.
+store::ServerOptions served_with(std::shared_ptr<const secure::TlsContext> tls) {
+  store::ServerOptions options;
+  options.tls = std::move(tls);
+  return options;
+}
+
+// The store of a job with a token, and who gives its key to whoever asks for it.
 class KeyGiver {
  public:
-  KeyGiver(const std::string& job, std::string place, const std::string& token)
+  KeyGiver(const std::string& job, const std::string& token)
       : tls_(secure::TlsContext::of(secure::Token::from(token).value()).value()),
-        answer_(tls_->secret() + std::move(place)),
+        store_(0, served_with(tls_)),
+        answer_(tls_->secret() + place()),
         listener_(named_socket(status::new_key_socket_name(::geteuid(), job))) {
     EXPECT_EQ(::listen(listener_.get(), 8), 0);
     thread_ = std::thread([this] {
@@ -200,9 +207,11 @@ class KeyGiver {
     thread_.join();
   }
   [[nodiscard]] std::string key() const { return tls_->secret(); }
+  [[nodiscard]] std::string place() const { return to_string(store_.endpoint()); }
 
  private:
   const std::shared_ptr<const secure::TlsContext> tls_;
+  const test::StoreThread store_;
   const std::string answer_;
   const FileDescriptor listener_;
   std::thread thread_;
@@ -211,17 +220,14 @@ class KeyGiver {
 // One with the key of the other would be a stranger at its store.
 TEST(JobKeyTest, OfTwoJobsOfOneNameEachHasItsOwn) {
   const std::string job = random_name(16);
-  const KeyGiver one(job, "127.0.0.2:1", "the-token-of-one-job");
-  const KeyGiver other(job, "127.0.0.3:1", "the-token-of-another");
+  const KeyGiver one(job, "the-token-of-one-job");
+  const KeyGiver other(job, "the-token-of-another");
   // Whoever does not answer at once is left out.
-  const auto gets = [&](const KeyGiver& giver, const std::string& place) {
-    return test::eventually([&] {
-      const Tls key = made_key(job, place, std::chrono::steady_clock::now() + kPatience);
-      return key && key->secret() == giver.key();
-    });
-  };
-  EXPECT_TRUE(gets(one, "127.0.0.2:1"));
-  EXPECT_TRUE(gets(other, "127.0.0.3:1"));
+  for (const KeyGiver* giver : {&one, &other})
+    EXPECT_TRUE(test::eventually([&] {
+      const Tls key = made_key(job, giver->place(), std::chrono::steady_clock::now() + kPatience);
+      return key && key->secret() == giver->key();
+    }));
 }
 
 }  // namespace
