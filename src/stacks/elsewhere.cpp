@@ -34,7 +34,8 @@ constexpr std::array<std::string_view, 6> kSystemFiles{"libc.so",  "libc-",     
                                                        "ld-linux", "libstdc++.", "libm.so"};
 constexpr std::array<std::string_view, 2> kInterpreters{"python", "libpython"};
 // Of the C++ library, which is compiled into the program.
-constexpr std::array<std::string_view, 3> kSystemNames{"std::", "void std::", "__gnu_cxx::"};
+constexpr std::array<std::string_view, 4> kSystemNames{
+    "std::", "void std::", "__gnu_cxx::", "__gthread_"};
 
 struct Frame {
   std::string_view function;  // empty: it has no name

@@ -211,6 +211,10 @@ TEST(ElsewhereTest, TheFrameThatSaysMost) {
   EXPECT_EQ(
       telling_frame({"syscall (libc.so.6)", "std::mutex::lock() (train)", "f() (train)"}).text,
       "f() (train)");
+  EXPECT_EQ(telling_frame({"__pthread_mutex_lock (libc.so.6)",
+                           "__gthread_mutex_lock(pthread_mutex_t*) (train)", "f() (train)"})
+                .text,
+            "f() (train)");
   EXPECT_EQ(telling_frame({"train+0x1234", "libc.so.6+0x27249"}).text, "");
   EXPECT_EQ(telling_frame({"request_wait_answer (kernel)", "fuse_file_read_iter (kernel)"}).text,
             "");
