@@ -241,9 +241,10 @@ Result<std::shared_ptr<const TlsContext>> TlsContext::with_key(std::string key,
   }
   made.identity_ = std::move(identity);
   made.jobs_secret_ = std::move(jobs_secret);
-  made.library_.context_set_data(made.context_, 0, &made);
-  made.library_.context_set_use_psk(made.context_, show_key);
-  made.library_.context_set_find_psk(made.context_, find_key);
+  const TlsLibrary& tls = *tls_library();
+  tls.context_set_data(made.context_, 0, &made);
+  tls.context_set_use_psk(made.context_, show_key);
+  tls.context_set_find_psk(made.context_, find_key);
   return std::shared_ptr<const TlsContext>(std::move(*context));
 }
 

@@ -122,6 +122,17 @@ SuccessionStep feed(Machine& machine, const std::vector<std::string>& events) {
   return last;
 }
 
+// The steps of so many deadlines, each with the time since now.
+std::vector<std::pair<std::string, Time::duration>> next_steps(Machine& machine, int count) {
+  const Time begin = machine.now;
+  std::vector<std::pair<std::string, Time::duration>> steps;
+  for (int i = 0; i < count; ++i) {
+    const std::string step = name_of(feed(machine, {"due"}));
+    steps.emplace_back(step, machine.now - begin);
+  }
+  return steps;
+}
+
 struct Row {
   SuccessionState state;
   std::string what;
@@ -471,16 +482,11 @@ TEST(SuccessionFsmTest, TheLostStoreIsLookedForInBetween) {
   EXPECT_EQ(dead.now, kStart + kLimits.turn);
   Machine machine(plan(1));
   feed(machine, {"silent", "due"});
-  const Time begin = machine.now;
-  std::vector<std::pair<std::string, Time::duration>> steps;
-  for (int i = 0; i < 4; ++i) {
-    const std::string step = name_of(feed(machine, {"due"}));
-    steps.emplace_back(step, machine.now - begin);
-  }
-  EXPECT_THAT(steps, testing::ElementsAre(std::pair("visit node0", milliseconds(2'000)),
-                                          std::pair("visit node1", milliseconds(4'000)),
-                                          std::pair("visit node0", milliseconds(7'700)),
-                                          std::pair("visit node0", milliseconds(8'000))))
+  EXPECT_THAT(next_steps(machine, 4),
+              testing::ElementsAre(std::pair("visit node0", milliseconds(2'000)),
+                                   std::pair("visit node1", milliseconds(4'000)),
+                                   std::pair("visit node0", milliseconds(7'700)),
+                                   std::pair("visit node0", milliseconds(8'000))))
       << "in the end of the second turn";
 }
 
@@ -491,16 +497,11 @@ TEST(SuccessionFsmTest, OneOfTwoNodesLooksForTheLostStoreAlsoWhereItIsTheSuccess
   Machine machine(two);
   feed(machine, {"silent", "due", "due", "due"});
   ASSERT_EQ(machine.fsm.state(), Standing) << "in the second turn, which is longer";
-  const Time begin = machine.now;
-  std::vector<std::pair<std::string, Time::duration>> steps;
-  for (int i = 0; i < 4; ++i) {
-    const std::string step = name_of(feed(machine, {"due"}));
-    steps.emplace_back(step, machine.now - begin);
-  }
-  EXPECT_THAT(steps, testing::ElementsAre(std::pair("visit node0", milliseconds(2'000)),
-                                          std::pair("stand", milliseconds(2'300)),
-                                          std::pair("visit node0", milliseconds(4'000)),
-                                          std::pair("stand", milliseconds(8'000))))
+  EXPECT_THAT(next_steps(machine, 4),
+              testing::ElementsAre(std::pair("visit node0", milliseconds(2'000)),
+                                   std::pair("stand", milliseconds(2'300)),
+                                   std::pair("visit node0", milliseconds(4'000)),
+                                   std::pair("stand", milliseconds(8'000))))
       << "and the lost store's own turn";
 }
 

@@ -3,9 +3,7 @@
 
 #include <algorithm>
 #include <cstddef>
-#include <cstdlib>
 #include <memory>
-#include <new>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -20,38 +18,9 @@
 #include "secure/tls_engine.hpp"
 #include "store/server/connection.hpp"
 #include "support/ending_tls_client.hpp"
+#include "support/scarce_memory.hpp"
 #include "support/test_peer.hpp"
 #include "support/tls_peer.hpp"
-
-namespace {
-
-// The next object of this size finds no memory.
-std::size_t g_too_large = 0;
-
-}  // namespace
-
-// ThreadSanitizer has operators of its own, which cannot be replaced.
-#if defined(__has_feature)
-#if __has_feature(thread_sanitizer)
-#define DRUN_OWN_MEMORY_ONLY
-#endif
-#endif
-#ifndef DRUN_OWN_MEMORY_ONLY
-void* operator new(std::size_t size) {
-  void* memory = size == g_too_large ? nullptr : std::malloc(size);
-  if (memory == nullptr) throw std::bad_alloc();
-  return memory;
-}
-void* operator new(std::size_t size, const std::nothrow_t&) noexcept {
-  return std::malloc(size);
-}
-void operator delete(void* memory) noexcept {
-  std::free(memory);
-}
-void operator delete(void* memory, std::size_t) noexcept {
-  std::free(memory);
-}
-#endif
 
 namespace drun::store {
 namespace {
@@ -422,14 +391,12 @@ TEST_F(SecureConnectionTest, WhoEndsTlsIsGoneWhenItsLastRequestIsDone) {
 }
 
 TEST_F(SecureConnectionTest, ALackOfMemoryCostsTheConnectionAlone) {
-#ifdef DRUN_OWN_MEMORY_ONLY
-  GTEST_SKIP() << "memory cannot be withheld here";
-#endif
+  if (!test::kHasScarceMemory) GTEST_SKIP() << "memory cannot be withheld here";
   dial();
   test::TlsPeer peer;
-  g_too_large = sizeof(secure::TlsEngine);
+  test::too_large = sizeof(secure::TlsEngine);
   send(peer.say());
-  g_too_large = 0;
+  test::too_large = 0;
   EXPECT_FALSE(is_good());
   EXPECT_EQ(connection_->reason(), "there is no memory for it");
   dial();
